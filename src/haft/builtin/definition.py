@@ -28,6 +28,9 @@ class Builtin:
     commands: ClassVar[tuple[str, ...]] = ()
     paths: ClassVar[tuple[str, ...]] = ()
     """The names of the parameters that are paths in the workspace: see `ToolSpec.paths`."""
+    reads: ClassVar[tuple[str, ...] | None] = None
+    """The names of the parameters that name what a call reads: see `ToolSpec.reads`."""
+    writes: ClassVar[tuple[str, ...] | None] = None
 
     @cached_property
     def spec(self) -> ToolSpec:
@@ -49,6 +52,8 @@ class Builtin:
             digest=_digest(self.name, self.description, schema, self.effects),
             commands=self.commands,
             paths=self.paths,
+            reads=self.reads,
+            writes=self.writes,
             meta=self.meta,
         )
 

@@ -53,6 +53,8 @@ class EditFile(Builtin):
     }
     required = ("path",)
     paths = ("path",)
+    reads = ("path",)
+    writes = ("path",)
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         path: str = arguments["path"]

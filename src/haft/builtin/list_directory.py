@@ -23,6 +23,8 @@ _MOST_ENTRIES: Final = 10_000
 class ListDirectory(Builtin):
     name = "list_directory"
     paths = ("path",)
+    reads = ("path",)
+    writes = ()
     description = (
         "List one directory of the workspace, sorted by name.\n"
         "One entry a line: `name/` for a directory, `name (N bytes)` for a file, `name -> target` for a link. Hidden "

@@ -35,6 +35,8 @@ class ReadFile(Builtin):
     }
     required = ("path",)
     paths = ("path",)
+    reads = ("path",)
+    writes = ()
     effects = Effects(readonly=True, idempotent=True)
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:

@@ -9,6 +9,7 @@ import os
 from typing import Any, ClassVar
 
 from haft.builtin.definition import PATH, Builtin
+from haft.builtin.ignore_files import ignore_files_above
 from haft.contracts import Answer, Effects, InvalidArguments, ToolContext
 from haft.files import shown
 
@@ -34,8 +35,13 @@ class Search(Builtin):
     }
     required = ("pattern",)
     paths = ("path",)
+    reads = ("path",)
+    writes = ()
     effects = Effects(readonly=True, idempotent=True)
     hosting = "per-call"
+
+    def reads_besides(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+        return ignore_files_above(paths)
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         from haft.builtin.ripgrep import Listener, aim

@@ -24,6 +24,8 @@ class WriteFile(Builtin):
     }
     required = ("path", "content")
     paths = ("path",)
+    reads = ("path",)
+    writes = ("path",)
     effects = Effects(idempotent=True)
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:

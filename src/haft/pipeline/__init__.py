@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.pipeline.footprints import Footprints
     from haft.pipeline.hooks import preview_of
     from haft.pipeline.order import Dependencies
     from haft.pipeline.pipeline import Pipeline
@@ -19,6 +20,7 @@ else:
     __getattr__ = face(
         __name__,
         {
+            "footprints": "Footprints",
             "hooks": "preview_of",
             "order": "Dependencies",
             "pipeline": "Pipeline",

@@ -177,17 +177,20 @@ class ApprovalBroker:
         """Wait for an answer. Cancelling withdraws the request. While the run waits, the runs that wait for it hold no
         place in the queue. When this returns, a person's answer is in the audit log. Raises `NeedsPerson` if an agent
         approved."""
-        if run.parent is None:
-            given = await self._answer(run.call, request)
-        else:
-            async with nesting.callers_paused(run):
+        with nesting.waits_for_person(run):
+            if run.parent is None:
                 given = await self._answer(run.call, request)
+            else:
+                async with nesting.callers_paused(run):
+                    given = await self._answer(run.call, request)
         return self._recorded(run.call, request, given)
 
     async def ask_while_running(self, run: Run, request: ApprovalRequest, seconds: float) -> ReceivedAnswer:
         """Like `ask`, for a request of a call in progress: the run and its callers keep their places in the queue. The
         request expires after `seconds` seconds, also if the approver has not answered."""
-        return self._recorded(run.call, request, await self._answer(run.call, request, seconds))
+        with nesting.waits_for_person(run):
+            given = await self._answer(run.call, request, seconds)
+        return self._recorded(run.call, request, given)
 
     def _recorded(self, call: Call, request: ApprovalRequest, given: ReceivedAnswer) -> ReceivedAnswer:
         if not given.is_from_person:

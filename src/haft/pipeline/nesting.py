@@ -119,10 +119,24 @@ async def wait_for_children(run: Run, *, cancel: bool) -> None:
         raise cancelled
 
 
+@contextlib.contextmanager
+def waits_for_person(run: Run) -> Iterator[None]:
+    """A context in which a run waits for a person. Calls that wait for a lock of this run, or of one of its callers,
+    are told so."""
+    holds = [each.hold for each in (run, *callers(run)) if each.hold is not None]
+    for hold in holds:
+        hold.begin_person()
+    try:
+        yield
+    finally:
+        for hold in holds:
+            hold.end_person()
+
+
 @contextlib.asynccontextmanager
 async def callers_paused(run: Run) -> AsyncIterator[None]:
-    """A context in which a run waits for a person. Inside it, the run's callers have no places in the queue, and their
-    deadlines pause. The callers keep their locks."""
+    """A context in which a run waits for a person or for a lock. Inside it, the run's callers have no places in the
+    queue, and their deadlines pause. The callers keep their locks."""
     above = [*callers(run)]
     for each in above:
         if each.place is not None:

@@ -2,11 +2,11 @@
 
     service.call(name, arguments) ─► Run          (await it, iterate over it, cancel it)
                     │
-    record → resolve  → validate → decide → approve  → review   → approve_build → queue
+    record → resolve  → validate → decide → approve  → review   → approve_build → take_locks
     audit    registry   schema     policy   a person   a person   a person        schedule
                                                                                   │
-                  invoke   ← limit    ← confine ← transact ← prepare ◄────────────┘
-                  the tool   deadline   sandbox   changes    the tool
+                  invoke   ← limit    ← confine ← transact ← prepare  ← queue ◄───┘
+                  the tool   deadline   sandbox   changes    the tool   schedule
 
 Every call of every tool goes through this pipeline. Neither the format of the tool nor the surface that made the call
 matters.
@@ -26,6 +26,8 @@ The order of the stages makes calls safe:
   drops them.
 - `approve_build` lies outside `queue` too. `prepare` may find that a package must be built. Then `approve_build` asks a
   person, and after an approval it runs the stages from `queue` on a second time.
+- `take_locks` comes before `queue`, so that a call holds no place while it waits for a lock. It comes before
+  `transact`, so that a call sees what the calls that it waited for have committed.
 - `prepare` comes before `transact` and `limit`. It makes the environment that a tool needs, such as a virtual
   environment. That work is not part of the call's changes, and does not count against the call's deadline.
 - `transact` comes after `queue` and lies around `confine`. It collects the call's changes when no process of the call
@@ -38,7 +40,7 @@ The order of the stages makes calls safe:
 
 A tool can call other tools. Such a call goes through the same pipeline, as a run of its own. It borrows the place of
 the run that made it, and it ends no later than that run. If the call needs approval, the person sees which runs wait
-for it. See `nesting`.
+for it. While a nested call waits for a lock, its callers have no places in the queue. See `nesting`.
 
 A failure is an outcome, not an exception. Only cancellation and bugs in haft travel as exceptions, and `record` turns
 these into outcomes too: every run ends in exactly one terminal status.
@@ -70,6 +72,7 @@ from haft.pipeline.chain import Stage
 from haft.pipeline.confinement import Confinements
 from haft.pipeline.connection_questions import ConnectionQuestions
 from haft.pipeline.context import CallContext
+from haft.pipeline.footprints import Footprints
 from haft.pipeline.output_buffer import OutputStore
 from haft.pipeline.questions import Answerable, Questions
 from haft.pipeline.run import Run
@@ -86,6 +89,7 @@ from haft.pipeline.stages import (
     Record,
     Resolve,
     Review,
+    TakeLocks,
     Transact,
     Validate,
 )
@@ -95,7 +99,7 @@ from haft.policy import PolicyQuery
 from haft.registry import Catalogue
 from haft.runs import RunWriter
 from haft.sandbox import Sandbox
-from haft.schedule import Admission
+from haft.schedule import Admission, Locks, WaitingLine
 from haft.values import dataclass
 
 if TYPE_CHECKING:
@@ -150,6 +154,10 @@ class Dependencies:
     """How many seconds a connection to a host that was not granted waits for an answer; 0 if nobody is asked."""
     save_approval: SaveApproval
     pin_first_use: PinFirstUse
+    footprints: Footprints
+    locks: Locks
+    """The locks between all calls on the workspace, also those of other processes."""
+    waiting_line: WaitingLine
     run_writer: RunWriter
     trail: Trail
     open_output_store: Callable[[RunId], OutputStore]
@@ -263,7 +271,11 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         ),
         Review(broker, dependencies.engine_selector),
         ApproveBuild(broker, dependencies.sandbox),
-        Queue(Admission(dependencies.limits.max_concurrent)),
+        TakeLocks(dependencies.footprints, dependencies.locks, dependencies.waiting_line),
+        Queue(
+            Admission(dependencies.limits.max_concurrent, dependencies.limits.max_concurrent_per_user),
+            dependencies.waiting_line,
+        ),
         Prepare(context),
         Transact(
             dependencies.engine_selector,

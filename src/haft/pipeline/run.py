@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from haft.pipeline.connections import RunConnections
     from haft.pipeline.deadline import Deadline
     from haft.pipeline.output_buffer import OutputBuffer
-    from haft.schedule import Slot
+    from haft.schedule import Hold, Slot
 
 MAX_NOTES: Final = 20
 MAX_NOTE_LENGTH: Final = 1000
@@ -92,9 +92,10 @@ class Run:
     __slots__ = (
         "_cancel_requested", "_child_lock", "_facts", "_next_seq", "_observers", "_on_activity", "_outcome",
         "_recorder", "_task", "_task_has_started", "_waiters", "batch", "call", "cancelled_by", "changes", "children",
-        "connections", "deadline", "descendants", "ended_children", "is_saved", "make_output_buffer", "notes",
-        "output_buffer", "parent", "place", "program_log", "questions", "resolved_confinement", "started_at",
-        "states", "status", "tool_has_ended", "transaction", "unanswerable", "unsaved_events", "view", "workspace",
+        "connections", "deadline", "descendants", "ended_children", "has_waited", "hold", "is_saved",
+        "make_output_buffer", "notes", "output_buffer", "parent", "place", "program_log", "questions",
+        "resolved_confinement", "started_at", "states", "status", "tool_has_ended", "transaction", "unanswerable",
+        "unsaved_events", "view", "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, recorder: RunRecorder, parent: Run | None = None) -> None:
@@ -133,6 +134,10 @@ class Run:
         self.tool_has_ended = False
         """Whether the tool has ended, so that the run can make no more calls."""
         self.place: Slot | None = None
+        self.hold: Hold | None = None
+        """What the run has claimed for itself; None if it has claimed nothing."""
+        self.has_waited = False
+        """Whether the run has waited for its turn, so that it is not refused because too many calls wait."""
         self.deadline: Deadline | None = None
         self.transaction: Transaction | None = None
         self.view: View | None = None

@@ -12,20 +12,27 @@ import asyncio
 import contextlib
 from collections import deque
 
-from haft.schedule.admission import Admission
+from haft.schedule.admission import NOBODY, Admission, Caller
 
 
 class Slot:
     """The slot that one run holds while it works: one of the host's slots, or one that it borrows from its caller."""
 
-    __slots__ = ("_admission", "_borrowed_from", "_borrowers", "_is_extra", "_is_own", "_lent_to", "_pauses")
+    __slots__ = (
+        "_admission", "_borrowed_from", "_borrowers", "_caller", "_is_extra", "_is_own", "_lent_to", "_owner",
+        "_pauses",
+    )  # fmt: skip
 
-    def __init__(self, admission: Admission) -> None:
+    def __init__(self, admission: Admission, caller: Caller = NOBODY) -> None:
+        """`caller` is who makes the call: see `Admission`."""
         self._admission = admission
         self._is_own = False
         self._is_extra = False
         """Whether the run continues without any slot of the host, so that more calls run than the host has slots: see
         `resume_at_once`."""
+        self._caller = caller
+        self._owner = caller
+        """The caller who took the slot of the host. The run of another caller may have taken it over."""
         self._borrowed_from: Slot | None = None
         self._lent_to: Slot | None = None
         self._borrowers: deque[asyncio.Future[bool]] | None = None
@@ -47,8 +54,8 @@ class Slot:
             return True
         if caller is not None and caller._is_free and not caller._borrowers:
             self._borrow(caller)
-        elif self._admission.take():
-            self._is_own = True
+        elif self._admission.take(self._caller):
+            self._own()
         else:
             return False
         return True
@@ -56,7 +63,7 @@ class Slot:
     async def wait(self, caller: Slot | None) -> None:
         """Wait for a slot and take it: the caller's slot or one of the host's slots, whichever is free first."""
         while not self.take(caller):
-            turn = self._admission.enqueue()
+            turn = self._admission.enqueue(self._caller)
             if caller is not None:
                 if caller._borrowers is None:
                     caller._borrowers = deque()
@@ -67,9 +74,9 @@ class Slot:
                 self._pass_on(turn, caller)
                 raise
             if is_own and self.is_held:
-                self._admission.release()  # This run got another slot at the same moment.
+                self._admission.release(self._caller)  # This run got another slot at the same moment.
             elif is_own:
-                self._is_own = True
+                self._own()
             elif caller is not None and caller._is_free and not self.is_held:
                 self._borrow(caller)
             self._leave(turn, caller)
@@ -89,7 +96,7 @@ class Slot:
         self._leave(turn, caller)
         if turn.done() and not turn.cancelled():
             if turn.result():
-                self._admission.release()
+                self._admission.release(self._caller)
             elif caller is not None:
                 caller._offer()
 
@@ -101,13 +108,14 @@ class Slot:
         is_extra, self._is_extra = self._is_extra, False
         if heir is not None:
             heir._borrowed_from, heir._is_own, heir._is_extra = lender, is_own, is_extra
+            heir._owner = self._owner
             if lender is not None:
                 lender._lent_to = heir
         elif lender is not None:
             lender._lent_to = None
             lender._offer()
         elif is_own:
-            self._admission.release()
+            self._admission.release(self._owner)
 
     def pause(self) -> None:
         """Let other calls use the slot while a nested call of this run waits for a person. If another nested call has
@@ -137,6 +145,9 @@ class Slot:
         if not self._pauses and not self.take(caller):
             self._is_extra = True
         self._offer()
+
+    def _own(self) -> None:
+        self._is_own, self._owner = True, self._caller
 
     def _borrow(self, caller: Slot) -> None:
         caller._lent_to, self._borrowed_from = self, caller

@@ -21,6 +21,7 @@ from haft.contracts import (
     Approver,
     BadConfig,
     Grants,
+    HostId,
     Principal,
     RunId,
     Secrets,
@@ -29,11 +30,12 @@ from haft.contracts import (
     new_thread_id,
 )
 from haft.files import Root, secrets_of_root
-from haft.pipeline import Dependencies, Pipeline, Run
+from haft.pipeline import Dependencies, Footprints, Pipeline, Run
 from haft.policy import Environments, PolicyEngine, Rule
 from haft.registry import Catalogue
 from haft.runs import History, Journal, KeptOutput, RunWriter, journal_paths
 from haft.sandbox import Sandbox, safe_path
+from haft.schedule import Locks, WaitingLine
 from haft.service.answers import Answers
 from haft.service.approval_secret import AnswerChecks, ApprovalSecret
 from haft.service.principals import from_text, this_user
@@ -136,7 +138,8 @@ class Host:
         home, ending = self.home, self._ending
         home.prepare()
         stores = open_stores(home)
-        lease = stores.leases().take()
+        leases = stores.leases()
+        lease = leases.take()
         ending.callback(lambda: lease.release(done=not journal_paths(home.hosts, lease.host)))
         log = stores.audit_log(lease)
         trail = Trail(log, Redactor(self._unrecorded), self.workspace)
@@ -178,6 +181,12 @@ class Host:
         ending.callback(answers.close)
         self.policy_engine = self._make_policy_engine(answers, root)
         self.policy_engine_with = functools.partial(self._make_policy_engine, answers, root)
+        locks = Locks(home.locks_of(root.root), lease.host, lambda host: leases.is_alive(HostId(host)))
+        ending.callback(locks.close)
+
+        async def is_confined() -> bool:
+            return (await sandbox.ready()).namespaces
+
         dependencies = Dependencies(
             host=lease.host,
             workspace=root,
@@ -205,6 +214,9 @@ class Host:
             network_ask_seconds=self.config.network_ask_seconds,
             save_approval=answers.save_approval,
             pin_first_use=answers.pin_first_use,
+            footprints=Footprints(root, is_confined),
+            locks=locks,
+            waiting_line=WaitingLine(limits.max_queued),
             run_writer=run_writer,
             trail=trail,
             open_output_store=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),

@@ -13,6 +13,7 @@ HAFT_HOME/            0700
   definitions/        a cache of the descriptions of tools
   hook/               the socket of the process that answers the hooks of agents, and its lock
   skills/             which skills are active, by workspace
+  locks/              which calls will write which paths, by workspace: see schedule/claim_files.py
   logins/             tokens of remote MCP servers
   providers/          MCP servers: which may start, values that a person gave for them, tokens, logs and packages
   package-indexes/    from which hosts package indexes serve their files, for a day
@@ -25,6 +26,7 @@ HAFT_HOME/            0700
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import sys
@@ -83,6 +85,10 @@ class StateHome:
     @property
     def definitions(self) -> str:
         return os.path.join(self.path, "definitions")
+
+    def locks_of(self, workspace: str) -> str:
+        """The directory with the claims of the calls on a workspace."""
+        return os.path.join(self.path, "locks", hashlib.sha256(os.fsencode(workspace)).hexdigest()[:32])
 
     @property
     def audit(self) -> str:

@@ -11,6 +11,7 @@ from haft.pipeline.stages.queue import Queue
 from haft.pipeline.stages.record import Durability, Record
 from haft.pipeline.stages.resolve import Resolve
 from haft.pipeline.stages.review import Review
+from haft.pipeline.stages.take_locks import TakeLocks
 from haft.pipeline.stages.transact import Transact
 from haft.pipeline.stages.validate import Validate
 
@@ -27,6 +28,7 @@ __all__ = [
     "Record",
     "Resolve",
     "Review",
+    "TakeLocks",
     "Transact",
     "Validate",
 ]

@@ -6,11 +6,11 @@ so decorating costs almost nothing at import. Python code can still call the dec
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
-from haft.contracts import Effects, TaskSupport
-from haft.sources.python.describe import Claims
+from haft.contracts import BadConfig, Effects, TaskSupport
+from haft.sources.python.describe import Claims, path_parameters
 from haft.sources.python.invoke import Preprocess, PythonTool
 
 Parameters = ParamSpec("Parameters")
@@ -34,6 +34,9 @@ def tool(
     isolated: bool = False,
     preprocess: Preprocess | None = None,
     task_support: TaskSupport | None = None,
+    reads: Sequence[str] | None = None,
+    writes: Sequence[str] | None = None,
+    resource: str | None = None,
 ) -> Callable[[Callable[Parameters, Returned]], PythonTool[Parameters, Returned]]: ...
 
 
@@ -51,6 +54,9 @@ def tool(
     isolated: bool = False,
     preprocess: Preprocess | None = None,
     task_support: TaskSupport | None = None,
+    reads: Sequence[str] | None = None,
+    writes: Sequence[str] | None = None,
+    resource: str | None = None,
 ) -> Any:
     """Make a tool of a function: `@tool`, or `@tool(readonly=True, …)`.
 
@@ -60,18 +66,27 @@ def tool(
     `preprocess` gets the arguments before the call is decided, and returns the arguments to use. An `isolated`
     function runs in its own process, with the sandbox and limits of a command; it must be defined in a module under
     its own name. `task_support` says whether MCP clients get the call as a task: see `TaskSupport`.
+
+    `reads` and `writes` are the names of the parameters that are paths which a call reads or writes, with everything
+    below them: `[]` means none, and without them a call may touch any file. `resource` names something that is no file,
+    such as `postgres:main`. Calls that touch other files and resources need not wait for each other.
     """
     effects = Effects(readonly=readonly, cacheable=cacheable, network=network, idempotent=idempotent)
-    claims = Claims(
-        name=name,
-        description=description,
-        effects=effects,
-        timeout=timeout,
-        hosting="per-call" if isolated else "in-process",
-        task_support=task_support,
-    )
+    if readonly and writes:
+        raise BadConfig("a tool with `readonly=True` writes nothing", hint="leave out `writes`, or `readonly`")
 
     def decorate(function: Callable[..., Any]) -> PythonTool[..., Any]:
+        claims = Claims(
+            name=name,
+            description=description,
+            effects=effects,
+            timeout=timeout,
+            hosting="per-call" if isolated else "in-process",
+            task_support=task_support,
+            reads=path_parameters(function, "reads", reads),
+            writes=path_parameters(function, "writes", writes),
+            resource=resource,
+        )
         return PythonTool(function, claims, preprocess)
 
     return decorate if function is None else decorate(function)

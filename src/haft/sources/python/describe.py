@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from haft.contracts import (
     ToolSpec,
     clean_tool_name,
     is_tool_name,
+    near_miss,
 )
 from haft.schema import Signature
 
@@ -40,6 +41,9 @@ class Claims:
     provenance: Provenance = "embedded"
     origin: str | None = None
     task_support: TaskSupport | None = None
+    reads: tuple[str, ...] | None = None
+    writes: tuple[str, ...] | None = None
+    resource: str | None = None
 
 
 NO_CLAIMS = Claims()
@@ -64,7 +68,7 @@ def describe(function: Callable[..., Any], claims: Claims, signature: Signature)
             hint=f'give it one: `@tool(name="{clean_tool_name(name)}")`',
         )
     description = signature.description if claims.description is None else claims.description
-    definition = {
+    definition: dict[str, Any] = {
         "name": name,
         "description": description,
         "inputSchema": signature.input_schema,
@@ -75,6 +79,8 @@ def describe(function: Callable[..., Any], claims: Claims, signature: Signature)
     }
     if claims.task_support is not None:
         definition["taskSupport"] = claims.task_support
+    touched = {"reads": claims.reads, "writes": claims.writes, "resource": claims.resource}
+    definition.update({key: value for key, value in touched.items() if value is not None})
     canonical = json.dumps(definition, sort_keys=True, separators=(",", ":"), default=str)
     return ToolSpec(
         name=ToolName(name),
@@ -88,9 +94,32 @@ def describe(function: Callable[..., Any], claims: Claims, signature: Signature)
         digest=hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest(),
         hosting=claims.hosting,
         timeout=claims.timeout,
+        reads=claims.reads,
+        writes=claims.writes,
+        resource=claims.resource,
         files=() if claims.provenance == "embedded" else _files(function),
         meta={} if claims.task_support is None else {"taskSupport": claims.task_support},
     )
+
+
+def path_parameters(function: Callable[..., Any], option: str, names: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The names of parameters that `@tool` got in `reads=` or `writes=`. Raises `BadConfig` if the function has no such
+    parameter."""
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise BadConfig(f'`{option}="{names}"` must be a list', hint=f'write `{option}=["{names}"]`')
+    known = inspect.signature(function).parameters
+    for name in names:
+        if name not in known:
+            similar = near_miss(name, known)
+            raise BadConfig(
+                f"`{option}` names `{name}`, but `{function_name(function)}` has no parameter of this name",
+                hint=f"did you mean `{similar}`?"
+                if similar is not None
+                else f"`{option}` names the parameters that are paths, not the paths; `{option}=[]` means none",
+            )
+    return tuple(names)
 
 
 def refuse_unbound_method(function: Callable[..., Any]) -> None:

@@ -152,7 +152,9 @@ def show_tool(options: Globals, name: str, form: str | None) -> None:
     elif options.json:
         shape = {"approval": _approval(listing.spec), "withheld": list(_withheld(listing.spec, options))}
         environment = {"environment": _environment(listing.spec, options)} if "template" in listing.spec.meta else {}
-        facts({**listing.to_json(), **shape, **environment})
+        spec = listing.spec
+        touched = {"reads": spec.reads, "writes": spec.writes, "resource": spec.resource}
+        facts({**listing.to_json(), **touched, **shape, **environment})
     else:
         lines(_described(listing, _withheld(listing.spec, options), options))
 
@@ -249,6 +251,16 @@ def _effect_lines(spec: ToolSpec) -> Iterable[str]:
         yield "The tool claims nothing, so it may change anything."
 
 
+def _footprint_lines(spec: ToolSpec) -> Iterable[str]:
+    """What a call reads and writes, if the tool declares it."""
+    for verb, names in (("reads", spec.reads), ("writes", spec.writes)):
+        if names is not None and not (verb == "writes" and spec.effects.readonly):
+            listed = " and ".join(f"`{name}`" for name in names)
+            yield f"It {verb} the paths in {listed}." if names else f"It {verb} no file of the workspace."
+    if spec.resource is not None:
+        yield f"Its calls use {spec.resource} one after another."
+
+
 def _described(listing: Listing, withheld: tuple[str, ...], options: Globals) -> Iterable[str]:
     spec = listing.spec
     word = "toolbox" if spec.kind == "amp-toolbox" else spec.kind
@@ -277,6 +289,7 @@ def _described(listing: Listing, withheld: tuple[str, ...], options: Globals) ->
     yield styled("# Effects", "bold", sys.stdout)
     yield ""
     yield from _effect_lines(spec)
+    yield from map(visible, _footprint_lines(spec))
     yield ""
     yield styled("# Sandbox", "bold", sys.stdout)
     yield ""
