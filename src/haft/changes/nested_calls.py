@@ -26,16 +26,15 @@ class Lock:
 
     descriptor: int = -1
     views: int = -1
-    """The lock of the register of views, if the holder has the workspace alone."""
-
-    @property
-    def is_alone(self) -> bool:
-        return self.views >= 0
+    """The lock of the register of views, if this holder took it."""
+    is_alone: bool = False
+    """Whether nobody else has a view of the workspace, or gets one, as long as this lock is held."""
 
     def release(self) -> None:
         if self.views >= 0:
             os.close(self.views)
             self.views = -1
+        self.is_alone = False
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1

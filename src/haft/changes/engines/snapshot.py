@@ -84,6 +84,7 @@ class SnapshotTransaction(TransactionDefaults):
         try:
             if SHARED.get() is None:  # Otherwise the caller has the workspace alone.
                 self.lock.views = transactions.publisher.take_alone(self._owner.run, stopped)
+            self.lock.is_alone = True
             self._top = workspace_root.state_of(transactions.workspace)
             self._unseen = self._write_back_pages()
             self._before = self._snapshots.take(transactions.workspace, self._budget, stopped, report)
