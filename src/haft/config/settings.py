@@ -314,8 +314,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         2.0,
         seconds(0.0),
         "How long committed changes stay out of the workspace's own files while calls still run that began before "
-        "the commit. Calls of haft see the changes at once; your editor sees them after this time. 0: such calls "
-        "may see a part of a commit.",
+        "the commit. Calls of haft see the changes at once; your editor sees them after this time. Then the running "
+        "calls may see old and new files mixed, and their outcomes say so. 0: no limit.",
         "any",
     ),
     Setting(

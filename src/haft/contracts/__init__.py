@@ -10,7 +10,7 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.contracts.attachment import Attachment, Unanswered
-    from haft.contracts.call import Call, Isolation, own_copy
+    from haft.contracts.call import Call, own_copy
     from haft.contracts.change import (
         NO_CHANGES,
         UNTRACKED,
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     )
     from haft.contracts.events import Event, EventType, iso_time
     from haft.contracts.failure_lines import error_line, error_or_last_line, without_progress
-    from haft.contracts.footprint import NOTHING, UNKNOWN, Footprint, Paths, meeting_path, why_ordered
+    from haft.contracts.footprint import NOTHING, UNKNOWN, Footprint, Isolation, Paths, meeting_path, why_ordered
     from haft.contracts.frozen_copies import evolve
     from haft.contracts.host_grants import (
         GROUPS,
@@ -177,7 +177,7 @@ else:
         __name__,
         {
             "attachment": "Attachment Unanswered",
-            "call": "Call Isolation own_copy",
+            "call": "Call own_copy",
             "change": "Change ChangeKind Changes ChangesState ConflictingPath Engine NO_CHANGES UNTRACKED path_to_json",
             "decision": "Action RuleOffer ApprovalAnswer ApprovalRequest "
             "Approver DecidedPart Decision Delegation Scope",
@@ -191,7 +191,7 @@ else:
             ),
             "events": "Event EventType iso_time",
             "failure_lines": "error_or_last_line error_line without_progress",
-            "footprint": "Footprint NOTHING Paths UNKNOWN meeting_path why_ordered",
+            "footprint": "Footprint Isolation NOTHING Paths UNKNOWN meeting_path why_ordered",
             "limits": "Limits LimitsApplied PROCESS_LIMITS",
             "locales": "PLAIN_LOCALE non_utf8_variable is_locale_variable reads_utf8",
             "names": (

@@ -4,12 +4,12 @@ copy."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from haft.contracts.confinement import NO_GRANTS, Confinement, Grants, Layer
 from haft.contracts.decision import Decision
 from haft.contracts.errors import InvalidArguments
-from haft.contracts.footprint import Footprint
+from haft.contracts.footprint import Footprint, Isolation
 from haft.contracts.limits import LimitsApplied
 from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.principal import Principal
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from haft.contracts.attachment import Attachment
     from haft.contracts.tool import Tool
 
-
-Isolation = Literal["snapshot", "serial"]
-"""`snapshot`: the call sees one committed state, as of its start, and no update is lost. `serial`: besides, the outcome
-is one that some order of the calls would give."""
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 

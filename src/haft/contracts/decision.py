@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from haft.contracts.confinement import NO_CONFINEMENT, NO_GRANTS, Confinement, Grants, Profile
 from haft.contracts.connections import HeldConnection
+from haft.contracts.footprint import Isolation
 from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.principal import Principal
 from haft.contracts.questions import Question
@@ -81,6 +82,8 @@ class Decision:
     grants: Grants = NO_GRANTS
     granted_by: tuple[tuple[str, Grants], ...] = ()
     """Where `grants` come from: the sources of the rules, each with its grants."""
+    isolation: Isolation | None = None
+    """How a rule wants the call to be isolated from other callers; None if no rule says it."""
     message: str | None = None
     """The rule's message to the model, if the rule rejects."""
     delegates: tuple[Delegation, ...] = ()

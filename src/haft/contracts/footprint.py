@@ -6,9 +6,13 @@ change set of a call is known only when the call has ended.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from haft.values import dataclass
+
+Isolation = Literal["snapshot", "serial"]
+"""`snapshot`: the call sees one committed state, as of its start, and no update is lost. `serial`: besides, the outcome
+is one that some order of the calls would give."""
 
 Paths = tuple[str, ...] | None
 """Paths of the workspace, relative to its root, with links resolved. Each path stands for itself and for everything

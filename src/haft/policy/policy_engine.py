@@ -24,7 +24,17 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Delegation, Grants, HaftError, non_utf8_variable
+from haft.contracts import (
+    NO_GRANTS,
+    Action,
+    DecidedPart,
+    Decision,
+    Delegation,
+    Grants,
+    HaftError,
+    Isolation,
+    non_utf8_variable,
+)
 from haft.policy.allowable import allowable
 from haft.policy.analysis import analyse
 from haft.policy.analysis.verdict import (
@@ -387,6 +397,7 @@ class PolicyEngine:
                 for unit in units
                 if unit.rule is not None and unit.rule.grant != NO_GRANTS and action != "reject"
             ),
+            isolation=_isolation(units),
             message=rule.message if rule is not None else None,
             delegates=delegates,
             otherwise=max(rest, key=lambda each: _STRICTNESS[each], default="allow"),
@@ -472,6 +483,12 @@ class PolicyEngine:
         if decision.action == "delegate":
             return replace(decision, otherwise="ask", reason=environment.reason)
         return replace(decision, action="ask", layer="pins", reason=environment.reason)
+
+
+def _isolation(units: Sequence[_Unit]) -> Isolation | None:
+    """The strictest isolation that the rules of these units want."""
+    wanted = {unit.rule.isolation for unit in units if unit.rule is not None}
+    return "serial" if "serial" in wanted else "snapshot" if "snapshot" in wanted else None
 
 
 def _granted(units: Sequence[_Unit]) -> Grants:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
-from haft.contracts import BadUsage, Grants, InvalidArguments, Question, ToolSpec, check_owned, grants_from
+from haft.contracts import BadUsage, Grants, InvalidArguments, Isolation, Question, ToolSpec, check_owned, grants_from
 from haft.schema import validator_for
 
 
-def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, config: Any, grants: Any = None) -> None:
+def check_call(
+    name: Any,
+    arguments: Any,
+    *,
+    timeout: Any,
+    cwd: Any,
+    env: Any,
+    config: Any,
+    grants: Any = None,
+    isolation: Any = None,
+) -> None:
     """Raise `BadUsage` if a parameter of `service.call` has a wrong type. Does not check `arguments` against the tool's
     schema."""
     if not isinstance(name, str):
@@ -29,6 +39,8 @@ def check_call(name: Any, arguments: Any, *, timeout: Any, cwd: Any, env: Any, c
         raise BadUsage("`env` must be a dict of variable names and texts")
     if config is not None and not (isinstance(config, Mapping) and all(isinstance(key, str) for key in config)):
         raise BadUsage("`config` must be a dict of names and values")
+    if isolation is not None and isolation not in (choices := get_args(Isolation)):
+        raise BadUsage(f"`isolation` must be {' or '.join(choices)}, not {isolation!r}")
     if grants is None:
         return
     try:

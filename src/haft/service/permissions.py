@@ -114,6 +114,7 @@ def shown_rules(rules: Sequence[Any]) -> list[dict[str, Any]]:
             "message": rule.message,
             "grant": rule.grant.to_json(),
             "dangers": list(rule.dangers),
+            "isolation": rule.isolation,
             "origin": rule.origin,
             "source": rule.source,
             "thread": rule.thread,

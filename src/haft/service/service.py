@@ -21,6 +21,7 @@ from haft.contracts import (
     Call,
     Grants,
     HaftError,
+    Isolation,
     Listing,
     Principal,
     RunId,
@@ -282,17 +283,21 @@ class ToolService:
         config: Mapping[str, Any] | None = None,
         grants: Grants | Mapping[str, Any] | None = None,
         trial: bool = False,
+        isolation: Isolation | None = None,
         attachment: Attachment | None = None,
     ) -> Run:
         """Call a tool. Returns the run at once: await it, iterate over it, cancel it. `grants` open the sandbox for
         this call. With `trial`, the call is a trial run: its changes are applied only after a person has reviewed and
         approved them. `cwd` is a directory in the workspace; the default is the setting `working_directory`. `parent`
         is the live run that makes this call: if the parent is cancelled, the call is, too. The default is the run whose
-        tool makes this call, if there is one. `attachment` is a process outside haft to which the call is attached: see
-        `hooked`."""
+        tool makes this call, if there is one. `isolation` says how the call is isolated from other callers; without it,
+        a rule or the setting `changes.isolation` does. `attachment` is a process outside haft to which the call is
+        attached: see `hooked`."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
-        check_call(name, arguments, timeout=timeout, cwd=cwd, env=env, config=config, grants=grants)
+        check_call(
+            name, arguments, timeout=timeout, cwd=cwd, env=env, config=config, grants=grants, isolation=isolation
+        )
         granted = NO_GRANTS if grants is None else grants_from(grants)
         if granted.network and host.config.never_network is not None:
             raise never_granted(host.config.never_network)
@@ -319,6 +324,7 @@ class ToolService:
                 config=dict(config or {}),
                 grants=granted,
                 trial=trial,
+                isolation=isolation,
                 attachment=attachment,
                 secrets=host.known(env or {}, config or {}) if env or config else host.known(),
             )

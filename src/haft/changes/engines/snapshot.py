@@ -19,7 +19,6 @@ from haft.changes.commit.area import filesystem, mounts_inside, remove
 from haft.changes.commit.images import Images
 from haft.changes.commit.journal import CommitRefused, CommitUnfinished, write_journal
 from haft.changes.commit.manifest import Manifest
-from haft.changes.commit.read_entry import CallStopped
 from haft.changes.commit.rebuild import Rebuilder
 from haft.changes.commit.steps import as_latin
 from haft.changes.commit.widened_modes import WidenedModes

@@ -63,6 +63,10 @@ class Decide:
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         if run.call.decision is None:  # Commands of a person, such as undo, bring their own decision.
             await self.decide(run)
+            if _depends_on_files(run) and not self._engine_selector().is_settled():
+                # The decision may depend on files of the workspace, such as a script that an approval is bound to.
+                await self._engine_selector().settled()
+                await self.decide(run)
         return await proceed(run)
 
     async def decide(self, run: Run) -> None:
@@ -167,6 +171,12 @@ class Decide:
             is_open = decision.environment is not None or grants != NO_GRANTS
             return replace(decision, action="try", activated=None if is_open else decision.activated)
         return replace(decision, action="ask", reason=f"{decision.reason}; a trial run is not possible: {why_not}")
+
+
+def _depends_on_files(run: Run) -> bool:
+    """Whether the decision may depend on the content of files in the workspace: those that the call runs."""
+    spec, decision = run.tool.spec, run.decision
+    return spec.has_processes and not decision.unasked and decision.action != "reject" and run.parent is None
 
 
 class _DelegateStderr:

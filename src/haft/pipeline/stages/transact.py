@@ -22,6 +22,7 @@ from haft.contracts import (
     Conflict,
     Deadlock,
     Failure,
+    HaftError,
     Isolation,
     Outcome,
     RunId,
@@ -138,8 +139,14 @@ class Transact:
             if run.status != "queued":
                 run.set_status("queued", {} if other is None else {"waitsFor": other})
 
-        view = await self._engine_selector().take_view(run.id, waiting)
-        view.isolation = run.call.isolation or self._isolation
+        selector = self._engine_selector()
+        view = await selector.take_view(run.id, waiting)
+        if view.lowers and self._names_missing_path(run):
+            # A command starts in a directory of the workspace's own files. This one may be only published yet.
+            selector.end_view(view)
+            await selector.settled()
+            view = await selector.take_view(run.id, waiting)
+        view.isolation = run.call.isolation or run.decision.isolation or self._isolation
         view.reads = None if run.call.footprint is None else run.call.footprint.reads
         batch = run.batch
         if batch is not None:
@@ -147,6 +154,15 @@ class Transact:
             batch.started(run)
         run.view = view
         return view
+
+    def _names_missing_path(self, run: Run) -> bool:
+        """Whether the processes of a call may start in a directory that the workspace's own files do not have."""
+        spec, arguments = run.tool.spec, run.call.arguments
+        named = [run.call.cwd, *(arguments.get(name) for name in spec.paths)] if spec.has_processes else []
+        try:
+            return any(isinstance(path, str) and self._workspace.identity(path) is None for path in named)
+        except HaftError:
+            return True
 
     async def _pause(self, caller: Run, run: Run) -> None:
         """Make everything that the caller has changed so far visible to `run`, a call that the caller makes."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final, get_args
 
-from haft.contracts import NO_GRANTS, BadConfig, Grants, grants_from, near_miss
+from haft.contracts import NO_GRANTS, BadConfig, Grants, Isolation, grants_from, near_miss
 from haft.policy.analysis.verdict import DANGERS
 from haft.policy.rules.patterns import is_regex, regex_of
 from haft.policy.rules.rule import ACTIONS, KEYS, Context, Rule, RuleOrigin
@@ -91,6 +91,7 @@ def rule_from(table: Any, *, origin: RuleOrigin, source: str) -> Rule:
         message=_text(source, "message", table),
         grant=_grant(source, action, table.get("grant")),
         dangers=dangers,
+        isolation=_isolation(source, action, table.get("isolation")),
         match=_examples(source, "match", table),
         not_match=_examples(source, "not_match", table),
         origin=origin,
@@ -147,6 +148,15 @@ def _grant(source: str, action: str, value: Any) -> Grants:
         return grants_from(value)
     except ValueError as error:
         raise BadConfig(f"{source}: `grant`: {error}") from error
+
+
+def _isolation(source: str, action: str, value: Any) -> Isolation | None:
+    if value is None:
+        return None
+    if action == "reject":
+        raise BadConfig(f"{source}: `isolation` is for calls that run, but this rule's action is `reject`")
+    isolation: Isolation = _one_of(source, "isolation", value, get_args(Isolation))
+    return isolation
 
 
 def _exactly(source: str, table: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal, get_args
 
-from haft.contracts import NO_GRANTS, Action, Grants
+from haft.contracts import NO_GRANTS, Action, Grants, Isolation
 from haft.policy.analysis.verdict import Danger
 from haft.values import dataclass, field
 
@@ -15,7 +15,8 @@ Context = Literal["thread", "subagent"]
 
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 KEYS: Final = (
-    "tool", "matches", "exactly", "action", "context", "to", "message", "grant", "dangers", "match", "not_match"
+    "tool", "matches", "exactly", "action", "context", "to", "message", "grant", "dangers", "isolation", "match",
+    "not_match",
 )  # fmt: skip
 
 
@@ -44,6 +45,8 @@ class Rule:
     dangers: tuple[Danger, ...] = ()
     """The classes of danger that this rule allows; commands with other dangers still need approval. If the action is
     `reject`, the rule rejects only commands of these classes."""
+    isolation: Isolation | None = None
+    """How calls that run because of this rule are isolated from other callers; None: as the setting says."""
     match: tuple[Any, ...] = ()
     not_match: tuple[Any, ...] = ()
     """Examples that the rule must not match: command lines, or tables of arguments. They are checked when the rule is

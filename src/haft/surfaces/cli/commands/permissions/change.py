@@ -61,6 +61,11 @@ if TYPE_CHECKING:
     "With the action reject: the rule matches only commands that have danger D (repeatable).",
 )
 @click.option(
+    "--isolation",
+    type=click.Choice(["snapshot", "serial"]),
+    help="How matching calls are isolated from other callers. Default: as the setting changes.isolation says.",
+)
+@click.option(
     "--first/--last", "is_first", default=True, help="Put the rule before or after all other rules. Default: before."
 )
 @click.option(
@@ -91,7 +96,7 @@ def add_rule(
     if matches:
         rule["matches"] = _matchers(matches, tool, specs)
     rule["action"] = action
-    rule |= {name: more[name] for name in ("context", "to", "message") if more[name] is not None}
+    rule |= {name: more[name] for name in ("context", "to", "message", "isolation") if more[name] is not None}
     lists = {name: [*more[name]] for name in ("env", "read", "write") if more[name]}
     opened = {"network": network_json(more["network"]), "scratch": more["scratch"]}
     if grant := {**{name: value for name, value in opened.items() if value}, **lists}:

@@ -66,6 +66,7 @@ def _matches(rule: dict[str, Any]) -> str:
         "exactly": rule["exactly"],
         "grant": {name: value for name, value in rule["grant"].items() if value},
         "dangers": rule["dangers"],
+        "isolation": rule["isolation"],
         "context": rule["context"],
         "to": rule["to"],
         "message": rule["message"],
