@@ -32,7 +32,7 @@ def apply(transactions: Transactions, run: str, *, granted_paths: Sequence[str] 
     committed, and the next `apply` compares with the files as they are now. If `granted_paths` is given, the guard
     judges the changes like the changes of a call: a person who approved the diff has not granted any path. If
     `granted_paths` is None, the guard does not judge the changes."""
-    with transactions.locked():
+    with transactions.publisher.locked_and_settled():
         held, manifest = _find_held(transactions, run)
         try:
             return _apply(transactions, run, held, manifest, granted_paths)
@@ -73,8 +73,9 @@ def _apply(
         os.rename(live, held)
         error = conflict_error([refusal.path], refusal.why)
         return TransactionResult(manifest.changes("held", (ConflictingPath(refusal.path),)), error)
-    with contextlib.suppress(OSError):
-        transactions.detach_and_remove(os.path.join(live, "upper"))
+    if not transactions.publisher.is_published(run):  # Otherwise its new files still wait there.
+        with contextlib.suppress(OSError):
+            transactions.detach_and_remove(os.path.join(live, "upper"))
     transactions.finish(manifest)
     return TransactionResult(manifest.changes("committed"))
 
@@ -83,7 +84,7 @@ def apply_part(transactions: Transactions, run: str, paths: Sequence[str], owner
     """Commit the held changes of some paths, and of everything below them; the rest stays held. The committed part
     becomes a change set of its own, that of `owner`, whose parent is `run`: it can be undone by itself, or together
     with the rest. Raises `BadUsage` if the run changes none of these paths."""
-    with transactions.locked():
+    with transactions.publisher.locked_and_settled():
         held, manifest = _find_held(transactions, run)
         part = _chosen(manifest, paths)
         names = {each.path for each in part}

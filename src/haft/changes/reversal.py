@@ -72,7 +72,7 @@ def preview_reversal(
 ) -> ReversalResult:
     """What an undo or redo would do, without doing it."""
     check_reversible(direction, rows)
-    with transactions.locked(), transactions.tree() as workspace:
+    with transactions.publisher.locked_and_settled(), transactions.tree() as workspace:
         plan = plan_reversal(direction, rows, transactions.area, workspace, transactions.ledger, force=force)
         return _result(plan)
 
@@ -101,7 +101,7 @@ def reverse(
     nothing changed, if others changed the same paths since. With `force`, these later changes are replaced too. If a
     person (`by_person`) uses `force`, the guard does not judge the files that come back."""
     check_reversible(direction, rows)
-    with transactions.locked(stopped), transactions.tree() as workspace:
+    with transactions.publisher.locked_and_settled(stopped), transactions.tree() as workspace:
         rows = [transactions.ledger.get(row.run) or row for row in rows]
         check_reversible(direction, rows)  # Another process may have reversed these runs before we got the lock.
         plan = plan_reversal(direction, rows, transactions.area, workspace, transactions.ledger, force=force)
@@ -180,7 +180,7 @@ def _reverse(
         if is_guarded and (error := _objection(transactions, plan, images, workspace, candidates)) is not None:
             raise error
         manifest = transactions.commit(run, manifest, sources)
-        if missing := [*_unset_attributes(rebuilder), *_separated_hard_links(plan, workspace)]:
+        if missing := [*_unset_attributes(rebuilder), *_separated_hard_links(plan, transactions)]:
             manifest = replace(manifest, complete=False, reason="; ".join(missing))
     except CommitUnfinished as left:
         if left.becomes == "committed":
@@ -211,13 +211,16 @@ def _unset_attributes(rebuilder: Rebuilder) -> list[str]:
     return [f"extended attributes could not be set: {names}"] if names else []
 
 
-def _separated_hard_links(plan: ReversalPlan, workspace: Tree) -> list[str]:
+def _separated_hard_links(plan: ReversalPlan, transactions: Transactions) -> list[str]:
     """A list with one sentence about the hard links that could not be restored, because one of the names was changed
     since; an empty list if there are none."""
-    workspace.forget()
+    groups = sorted({plan.linked_names[each.path] for each in plan.entries if each.path in plan.linked_names})
+    if not groups:
+        return []
     parted = []
-    for group in sorted({plan.linked_names[each.path] for each in plan.entries if each.path in plan.linked_names}):
-        found = [workspace.status(name) for name in group]
+    with transactions.publisher.committed_tree() as committed:
+        statuses = [(group, [committed.status(name) for name in group]) for group in groups]
+    for group, found in statuses:
         if len({each.st_ino for each in found if each is not None}) > 1:
             parted.append(", ".join(map(shown, group[:3])) + ("" if len(group) <= 3 else ", …"))
     return [f"{' and '.join(parted)}: were hard links of one file, and are now separate files"] if parted else []

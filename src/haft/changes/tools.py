@@ -96,6 +96,7 @@ class ChangesTool(OwnChanges):
                 )
             except CallStopped:
                 raise asyncio.CancelledError from None
+            await run_uncancellable(transactions.publisher.settle)
             return Answer(text=_reversal_text(self._verb, done), result=done.to_json(context.run), changes=done.changes)
         row = transactions.ledger.find(runs[0])
         run = row.run
@@ -114,6 +115,7 @@ class ChangesTool(OwnChanges):
             settled, left = part.result, part.left
         else:
             settled = await run_uncancellable(lambda: apply(transactions, run))
+        await run_uncancellable(transactions.publisher.settle)
         if settled.error is not None:
             failure = settled.error.failure()
             if failure.hint is not None:

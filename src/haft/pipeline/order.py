@@ -60,6 +60,7 @@ from haft.contracts import (
     Confinement,
     Decision,
     HostId,
+    Isolation,
     Launcher,
     Limits,
     Principal,
@@ -115,6 +116,9 @@ class Dependencies:
     workspace: Workspace
     sandbox: Sandbox
     engine_selector: Callable[[], EngineSelector]
+    isolation: Isolation
+    waits_for_flush: bool
+    """Whether a call ends only when its changes are in the workspace's own files."""
     limits: Limits
     tool_seconds: Mapping[str, float]
     """The configured deadlines of single tools, by tool name."""
@@ -273,7 +277,14 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
             dependencies.waiting_line,
         ),
         Prepare(context),
-        Transact(dependencies.engine_selector, dependencies.workspace, dependencies.sandbox, confinements),
+        Transact(
+            dependencies.engine_selector,
+            dependencies.workspace,
+            dependencies.sandbox,
+            confinements,
+            dependencies.isolation,
+            waits_for_flush=dependencies.waits_for_flush,
+        ),
         Confine(dependencies.sandbox, confinements),
         ApplyLimits(
             dependencies.limits,

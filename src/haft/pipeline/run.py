@@ -34,7 +34,7 @@ from haft.pipeline.observer import Observer
 from haft.values import dataclass
 
 if TYPE_CHECKING:
-    from haft.changes import Transaction
+    from haft.changes import Transaction, View
     from haft.pipeline.connections import RunConnections
     from haft.pipeline.deadline import Deadline
     from haft.pipeline.output_buffer import OutputBuffer
@@ -61,6 +61,19 @@ class RunRecorder(Protocol):
     def on_event(self, run: Run, event: Event) -> None: ...
 
 
+class RunsInOrder(Protocol):
+    """What a batch does for its runs while they work."""
+
+    def started(self, run: Run) -> None:
+        """The run has taken its view of the workspace."""
+        ...
+
+    def check_commit(self, run: Run, paths: list[str]) -> str | None:
+        """Why the run may not commit changes of these paths, because of the order of the batch; None if it may. Called
+        in the thread that commits."""
+        ...
+
+
 class _NoRecorder:
     """The recorder of a draft (see `Run.draft`): it ignores everything."""
 
@@ -78,11 +91,11 @@ class Run:
 
     __slots__ = (
         "_cancel_requested", "_child_lock", "_facts", "_next_seq", "_observers", "_on_activity", "_outcome",
-        "_recorder", "_task", "_task_has_started", "_waiters", "call", "cancelled_by", "changes", "children",
+        "_recorder", "_task", "_task_has_started", "_waiters", "batch", "call", "cancelled_by", "changes", "children",
         "connections", "deadline", "descendants", "ended_children", "has_waited", "hold", "is_saved",
         "make_output_buffer", "notes", "output_buffer", "parent", "place", "program_log", "questions",
         "resolved_confinement", "started_at", "states", "status", "tool_has_ended", "transaction", "unanswerable",
-        "unsaved_events", "workspace",
+        "unsaved_events", "view", "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, recorder: RunRecorder, parent: Run | None = None) -> None:
@@ -127,6 +140,10 @@ class Run:
         """Whether the run has waited for its turn, so that it is not refused because too many calls wait."""
         self.deadline: Deadline | None = None
         self.transaction: Transaction | None = None
+        self.view: View | None = None
+        """The committed state of the workspace that the call sees; None before the call begins."""
+        self.batch: RunsInOrder | None = None
+        """The batch that the run belongs to."""
         self._child_lock: asyncio.Lock | None = None
         self.notes: list[str] = []
         """Texts for the person, which go into the outcome: see `add_note`."""

@@ -78,6 +78,7 @@ class Host:
         installed: bool,
         environ: Mapping[str, str] | None = None,
         for_changes: bool = False,
+        waits_for_flush: bool = False,
     ) -> None:
         self.environ = os.environ if environ is None else environ
         """The variables that count for this host: for its settings, and for the environment of its calls."""
@@ -106,6 +107,7 @@ class Host:
         self._approves_connections = approves_connections
         self._answers_questions = answers_questions
         self._answerable = answerable
+        self._waits_for_flush = waits_for_flush
         self._secrets = Secrets(declared := tuple(secrets)) | self.config.secrets
         self._unrecorded = {*declared, *secret_values(self.environ), *secret_texts(self.config)}
         self.pipeline: Pipeline | None = None
@@ -190,6 +192,8 @@ class Host:
             workspace=root,
             sandbox=sandbox,
             engine_selector=tracking.engine_selector,
+            isolation=self.config.isolation,
+            waits_for_flush=self._waits_for_flush,
             limits=limits,
             tool_seconds=self.config.tool_seconds,
             seconds_are_set=self.config.is_set("limits.max_seconds"),

@@ -89,6 +89,7 @@ class ToolService:
         installed: bool = True,
         environ: Mapping[str, str] | None = None,
         for_changes: bool = False,
+        waits_for_flush: bool = False,
     ) -> ToolService:
         """Make a service. Enter it with `async with`.
 
@@ -103,7 +104,8 @@ class ToolService:
         configuration files. `secrets` are values to mask in output. With `installed`, the tools of installed packages
         are loaded. `environ` are the variables that count, instead of those of this process. `for_changes`: the service
         only applies, drops, undoes or redoes changes, so `workspace` may also be a directory in which no tool can run,
-        such as a home directory.
+        such as a home directory. `waits_for_flush`: a call ends only when its changes are in the workspace's own files,
+        where programs outside of haft see them. Without it, that may take a moment longer if other calls run.
         """
         return cls(
             Host(
@@ -121,6 +123,7 @@ class ToolService:
                 installed=installed,
                 environ=environ,
                 for_changes=for_changes,
+                waits_for_flush=waits_for_flush,
             )
         )
 

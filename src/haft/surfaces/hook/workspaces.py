@@ -81,7 +81,7 @@ class Workspaces:
             found = self._opened.get(key)
             if found is not None and found.signature == signature:
                 return found
-            service = ToolService.open(workspace, home=self._home, environ=environ)
+            service = ToolService.open(workspace, home=self._home, environ=environ, waits_for_flush=True)
             await service.__aenter__()
             if found is not None:  # Its rules are old: no new call gets it.
                 self._old.append(found)
