@@ -222,16 +222,17 @@ class Locks:
             with contextlib.suppress(OSError):
                 self._files.set_person(claim.ticket, waits=waits)
 
-    def _remove(self, ticket: int) -> None:
-        behind = self._table.behind(ticket)
-        granted = self._table.remove(ticket)
-        for claim in granted:
-            waiter = self._waiters.get(claim.ticket)
-            if waiter is not None and not waiter.turn.done():
+    def _remove(self, *tickets: int) -> None:
+        """Remove claims, let those go on that waited only for them, and tell the others for whom they wait now."""
+        behind = {claim.ticket for ticket in tickets for claim in self._table.behind(ticket)}
+        granted = {claim.ticket for ticket in tickets for claim in self._table.remove(ticket)}
+        for ticket in sorted(behind):
+            waiter = self._waiters.get(ticket)
+            if waiter is None or waiter.turn.done():
+                continue
+            if ticket in granted:
                 waiter.turn.set_result(None)
-        for claim in behind:
-            waiter = self._waiters.get(claim.ticket)
-            if waiter is not None and not waiter.turn.done():
+            else:
                 self._tell(waiter)
 
     def _tell_behind(self, ticket: int) -> None:
@@ -253,8 +254,7 @@ class Locks:
         if not self._files.has_changed():
             return
         new, gone, persons = self._files.read()
-        for ticket in gone:
-            self._remove(ticket)
+        self._remove(*gone)
         for claim in new:
             self._last_ticket = max(self._last_ticket, claim.ticket)
             self._table.add(claim, self._table.would_wait_for(claim))
