@@ -2,11 +2,11 @@
 
     service.call(name, arguments) ─► Run          (await it, iterate over it, cancel it)
                     │
-    record → resolve  → validate → decide → approve  → review   → approve_build → queue
-    audit    registry   schema     policy   a person   a person   a person        schedule
-                                                                                  │
-                  invoke   ← limit    ← confine ← transact ← prepare ◄────────────┘
-                  the tool   deadline   sandbox   changes    the tool
+    record → retry_lookup → resolve  → validate → decide → approve  → review   → approve_build → keep_order
+    audit    batch          registry   schema     policy   a person   a person   a person        batch
+                                                                                                   │
+                        invoke   ← limit    ← confine ← transact ← prepare  ← queue ◄──────────────┘
+                        the tool   deadline   sandbox   changes    the tool   schedule
 
 Every call of every tool goes through this pipeline. Neither the format of the tool nor the surface that made the call
 matters.
@@ -26,6 +26,11 @@ The order of the stages makes calls safe:
   drops them.
 - `approve_build` lies outside `queue` too. `prepare` may find that a package must be built. Then `approve_build` asks a
   person, and after an approval it runs the stages from `queue` on a second time.
+- `keep_order` comes after everything that a person answers, and before `queue`, so that a call that waits for an
+  earlier call of its batch holds no place. If that call has changed something meanwhile, `keep_order` looks up the
+  tool, validates, decides and compares once more: an approval holds only for what the person saw.
+- `retry_lookup` lies around all stages whose result an earlier call of the same batch may change: a tool that is
+  missing now may be there at the call's turn.
 - `prepare` comes before `transact` and `limit`. It makes the environment that a tool needs, such as a virtual
   environment. That work is not part of the call's changes, and does not count against the call's deadline.
 - `transact` comes after `queue` and lies around `confine`. It collects the call's changes when no process of the call
@@ -69,6 +74,7 @@ from haft.pipeline.chain import Stage
 from haft.pipeline.confinement import Confinements
 from haft.pipeline.connection_questions import ConnectionQuestions
 from haft.pipeline.context import CallContext
+from haft.pipeline.footprints import Footprints
 from haft.pipeline.output_buffer import OutputStore
 from haft.pipeline.questions import Answerable, Questions
 from haft.pipeline.run import Run
@@ -80,10 +86,12 @@ from haft.pipeline.stages import (
     Decide,
     Durability,
     Invoke,
+    KeepOrder,
     Prepare,
     Queue,
     Record,
     Resolve,
+    RetryLookup,
     Review,
     Transact,
     Validate,
@@ -118,6 +126,7 @@ class Dependencies:
     """Whether `limits.max_seconds` is configured. If it is not, its default applies only to calls for which no other
     deadline is set."""
     durability: Durability
+    footprints: Footprints
     catalogue: Catalogue
     renew: Callable[[str], Awaitable[None]] | None
     """Discovers the tool with this name again. Used if the catalogue lacks the tool, or the files of the tool may have
@@ -233,8 +242,19 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
     def how_to_connect(run: Run, grant: str) -> str:
         return dependencies.sandbox.how_to_connect(grant, run.call.confinement)
 
+    resolve = Resolve(dependencies.catalogue, dependencies.renew, dependencies.sandbox)
     validate = Validate(context, untrusted)
     decide = Decide(dependencies.decide, dependencies.sandbox, dependencies.engine_selector)
+    approve = Approve(
+        broker,
+        dependencies.save_approval,
+        dependencies.pin_first_use,
+        validate,
+        decide,
+        dependencies.sandbox,
+        confinements,
+        preview_context,
+    )
     return (
         Record(
             live,
@@ -244,21 +264,14 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
             dependencies.durability,
             how_to_connect,
         ),
-        Resolve(dependencies.catalogue, dependencies.renew, dependencies.sandbox),
+        RetryLookup(),
+        resolve,
         validate,
         decide,
-        Approve(
-            broker,
-            dependencies.save_approval,
-            dependencies.pin_first_use,
-            validate,
-            decide,
-            dependencies.sandbox,
-            confinements,
-            preview_context,
-        ),
+        approve,
         Review(broker, dependencies.engine_selector),
         ApproveBuild(broker, dependencies.sandbox),
+        KeepOrder(resolve, validate, decide, approve, dependencies.workspace),
         Queue(Admission(dependencies.limits.max_concurrent)),
         Prepare(context),
         Transact(dependencies.engine_selector, dependencies.workspace, dependencies.sandbox, confinements),

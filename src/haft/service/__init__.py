@@ -55,10 +55,11 @@ if TYPE_CHECKING:
     from haft.service.approval_secret import ApprovalSecret
     from haft.service.audit_log import AuditLogFacade
     from haft.service.call_arguments import check_arguments, check_form, never_granted
-    from haft.service.changes import ChangesFacade, ChangesPart, changed_since, nothing_to, rows_for
+    from haft.service.changes import ChangesFacade, ChangesPart, changed_since, nothing_to, rows_for, with_batches
     from haft.service.checks import Check
     from haft.service.client_announcements import announce_caller, announce_peer
     from haft.service.doctor import diagnose
+    from haft.service.facades.batches import BatchRun
     from haft.service.facades.programs import ProgramPlan
     from haft.service.facades.providers import HostProviders
     from haft.service.hook_messages import (
@@ -137,7 +138,7 @@ else:
         __name__,
         {
             "principals": "this_user user_name",
-            "changes": "ChangesFacade ChangesPart changed_since nothing_to rows_for",
+            "changes": "ChangesFacade ChangesPart changed_since nothing_to rows_for with_batches",
             "checks": "Check",
             "doctor": "diagnose",
             "hook_messages": (
@@ -158,6 +159,7 @@ else:
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
+            "facades.batches": "BatchRun",
             "facades.programs": "ProgramPlan",
             "facades.providers": "HostProviders",
             "programs.program": "AgentFiles CarriedBack Program",
@@ -189,7 +191,7 @@ else:
                 "find_workspace load_config newly_ignored"
             ),
             "haft.files": "grant_words",
-            "haft.pipeline": "Run",
+            "haft.pipeline": "BatchPlan BatchedCall Run",
             "haft.policy": (
                 "Explanation Rule Signer SimpleCommand Suggestion Waiting WrittenWord name_matches split_commands"
             ),

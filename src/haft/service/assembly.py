@@ -29,7 +29,7 @@ from haft.contracts import (
     new_thread_id,
 )
 from haft.files import Root, secrets_of_root
-from haft.pipeline import Dependencies, Pipeline, Run
+from haft.pipeline import Dependencies, Footprints, Pipeline, Run
 from haft.policy import Environments, PolicyEngine, Rule
 from haft.registry import Catalogue
 from haft.runs import History, Journal, KeptOutput, RunWriter, journal_paths
@@ -185,6 +185,7 @@ class Host:
             tool_seconds=self.config.tool_seconds,
             seconds_are_set=self.config.is_set("limits.max_seconds"),
             durability=self.config.durability,
+            footprints=Footprints(root, self._is_confined),
             catalogue=self.catalogue,
             renew=self.disk.renew,
             decide=self.policy_engine.decide,
@@ -239,6 +240,9 @@ class Host:
             locate=root.locate,
             environments=Environments(root.root, self.environ, safe_path),
         )
+
+    async def _is_confined(self) -> bool:
+        return (await self.sandbox.ready()).namespaces
 
     async def close(self) -> None:
         """Cancel the live runs, save everything, and end all processes."""

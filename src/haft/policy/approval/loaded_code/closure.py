@@ -54,7 +54,7 @@ def loaded_by(files: Sequence[str]) -> LoadedFiles:
         seen.add(one)
         path, main, language = one
         for reference in _references(path, main, language, unresolved):
-            for inner in _files_of(reference):
+            for inner in files_of(reference):
                 if inner not in known and len(known) - len(files) >= MOST_FILES:
                     return LoadedFiles(
                         tuple(known)[len(files) :], (*unresolved, f"more than {MOST_FILES} files are loaded")
@@ -132,7 +132,7 @@ def _language(path: str, text: str, *, is_main: bool) -> Language | None:
     return "shell" if is_main and not ending and os.access(path, os.X_OK) else None
 
 
-def _files_of(reference: Reference) -> Iterator[str]:
+def files_of(reference: Reference) -> Iterator[str]:
     """Yield the files that a reference stands for: a module or a pattern may stand for several."""
     if reference.is_module:
         if reference.language == "python":
