@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         newly_ignored,
     )
     from haft.files import grant_words
-    from haft.pipeline import Run
+    from haft.pipeline import BatchedCall, BatchPlan, Run, read_calls
     from haft.policy import (
         Explanation,
         Rule,
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from haft.service.hooked_calls.tickets import Ticket, Tickets
     from haft.service.hooked_calls.variables import environment_key, environment_of
     from haft.service.housekeeping import bounds_of
-    from haft.service.inbox import InboxFacade, Reply, answered_by, to_json
+    from haft.service.inbox import InboxFacade, Reply, answered_by, check_together, to_json
     from haft.service.living_clients import (
         Announcement,
         LivingClient,
@@ -149,7 +149,7 @@ else:
             "hooked_calls.tickets": "Ticket Tickets",
             "hooked_calls.variables": "environment_key environment_of",
             "housekeeping": "bounds_of",
-            "inbox": "InboxFacade Reply answered_by to_json",
+            "inbox": "InboxFacade Reply answered_by check_together to_json",
             "call_arguments": "check_arguments check_form never_granted",
             "reachable_hosts": "Reach network_reach one_host",
             "living_clients": ("Announcement LivingClient announce belongs_to clients_alive refuse_clients"),
@@ -191,7 +191,7 @@ else:
                 "find_workspace load_config newly_ignored"
             ),
             "haft.files": "grant_words",
-            "haft.pipeline": "BatchPlan BatchedCall Run",
+            "haft.pipeline": "BatchPlan BatchedCall Run read_calls",
             "haft.policy": (
                 "Explanation Rule Signer SimpleCommand Suggestion Waiting WrittenWord name_matches split_commands"
             ),

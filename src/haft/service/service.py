@@ -447,7 +447,8 @@ class ToolService:
         who: str | Principal | None = None,
         passphrase: str | None = None,
     ) -> asyncio.Task[Reply]:
-        """Approve a call that waits. `name` is the id of its request or of its run. The answer takes effect even if
+        """Approve a call that waits. `name` is the id of its request or of its run; the id of a batch stands for all
+        its calls that wait. The answer takes effect even if
         nobody awaits the task. `passphrase` is the approval passphrase, if one is set. Raises `NeedsPerson` if this
         method acts for an agent and not for a person."""
         answer: Any = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}

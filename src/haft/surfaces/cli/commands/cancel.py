@@ -40,7 +40,8 @@ _MOST: Final = 10_000
 )
 @click.pass_context
 def cancel_runs(context: click.Context, run: str | None, everything: bool) -> None:
-    """Stop a run, or all runs of a batch, even if another process started it. haft waits up to ten seconds until the run has ended."""
+    """Stop a run, or all runs of a batch, even if another process started it. haft waits up to ten seconds for the
+    end."""
     options = context.find_object(Globals) or Globals()
     if (run is None) == (not everything):
         raise BadUsage("`haft cancel` needs a run or `--all`", hint="`haft log --status in-progress` shows what runs")
