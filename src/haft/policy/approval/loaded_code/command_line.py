@@ -35,4 +35,4 @@ def files_run_by(line: str, here: str) -> tuple[str, ...]:
     for command in split_commands(line).commands:
         program = os.path.basename((command.words[0].literal or "") if command.words else "")
         files.update(dict.fromkeys(os.path.join(here, name) for name in _COMMANDS_OF.get(program, ())))
-    return (*files, *loaded_by([*files]).files)
+    return (*files, *loaded_by([*files], here).files)

@@ -123,8 +123,8 @@ class OwnTools:
             "batch": OwnTool(
                 "Make several calls at once, and get their results together. The effects and results are those that "
                 "the order of the list gives: a call that reads what an earlier one writes waits for it, and calls "
-                "that do not depend on each other run at once. A failed call stops no other call, except those that name it "
-                "in `after`. Calls that have not ended in time go on: `wait` waits for their runs.",
+                "that do not depend on each other run at once. A failed call stops no other call, except those that "
+                "name it in `after`. Calls that have not ended in time go on: `wait` waits for their runs.",
                 BATCH_PROPERTIES,
                 {"readOnlyHint": False},
                 self._batch,
