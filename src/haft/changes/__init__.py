@@ -25,7 +25,7 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.changes.between_calls import describe_paths
-    from haft.changes.commit.area import Area, filesystem, mounts_inside, remove, workspace_key
+    from haft.changes.commit.area import Area, filesystem, find_area, mounts_inside, remove, workspace_key
     from haft.changes.commit.images import Side
     from haft.changes.commit.manifest import Manifest, PathChange
     from haft.changes.commit.read_entry import CallStopped
@@ -42,8 +42,10 @@ if TYPE_CHECKING:
     from haft.changes.kept_changes import ChangeSet, KeptChanges
     from haft.changes.ledger import Ledger, Row
     from haft.changes.live_changes import LiveChanges, open_live_changes
-    from haft.changes.nested_calls import Lock, share_lock
-    from haft.changes.recovery import recover, recover_left_commits
+    from haft.changes.nested_calls import Lock, has_workspace_alone, share_lock
+    from haft.changes.published.register import Register
+    from haft.changes.published.views import View, Views, exempt
+    from haft.changes.recovery import recover, recover_left_commits, take_back_published
     from haft.changes.reversal import ReversalResult, preview_reversal, reverse
     from haft.changes.reversal_plan import Direction
     from haft.changes.store.blobs import Blobs
@@ -58,7 +60,7 @@ else:
         __name__,
         {
             "between_calls": "describe_paths",
-            "commit.area": "Area filesystem mounts_inside remove workspace_key",
+            "commit.area": "Area filesystem find_area mounts_inside remove workspace_key",
             "commit.images": "Side",
             "commit.read_entry": "CallStopped",
             "commit.manifest": "PathChange Manifest",
@@ -70,12 +72,14 @@ else:
             "engines.scope": "Scope",
             "engines.session": "SessionTransaction WritesBetweenCalls",
             "guard.guard": "offences",
-            "nested_calls": "Lock share_lock",
+            "nested_calls": "Lock has_workspace_alone share_lock",
             "held_files": "hold_files",
             "ledger": "Ledger Row",
             "live_changes": "LiveChanges open_live_changes",
             "kept_changes": "ChangeSet KeptChanges",
-            "recovery": "recover recover_left_commits",
+            "published.register": "Register",
+            "published.views": "View Views exempt",
+            "recovery": "recover recover_left_commits take_back_published",
             "reversal": "ReversalResult preview_reversal reverse",
             "held_changes": "apply drop",
             "store.blobs": "Blobs",

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from haft import changes
 from haft.changes import engines
 from haft.changes.between_calls import WatchedSession, WorkspaceAfterCall, unexplained_paths
-from haft.changes.commit.area import UNFIT_FOR_LAYERS, filesystem, identity, mounts_inside
+from haft.changes.commit.area import UNFIT_FOR_LAYERS, boot_id, filesystem, identity, mounts_inside
 from haft.changes.commit.read_entry import CallStopped
 from haft.changes.nested_calls import Lock, committed_by_nested_calls
-from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions, boot_id
+from haft.changes.published.mounted_views import MountedViews
+from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
 from haft.changes.uncancellable import run_uncancellable
 from haft.contracts import (
     BadConfig,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from haft.changes.engines.scope import Scope
     from haft.changes.engines.session import SessionTransaction, WritesBetweenCalls
     from haft.changes.engines.snapshot import SnapshotTransaction
+    from haft.changes.published.views import View
 
 Setting = Literal["auto", "overlay", "snapshot", "off"]
 
@@ -60,6 +62,11 @@ class LayerTrial(Protocol):
 
     async def no_layer(self, layer: Layer) -> str | None:
         """Start a program in this layer above the workspace. Returns the reason if that fails, None if it works."""
+        ...
+
+    async def mount(self, layer: Layer) -> None:
+        """Mount a layer from which one can only read, and give its `view` a descriptor of the workspace as it is seen
+        there."""
         ...
 
 
@@ -86,6 +93,10 @@ class Transaction(Protocol):
     @property
     def lock(self) -> Lock | None:
         """The workspace lock, if the call holds it exclusively; otherwise None."""
+        ...
+
+    def show(self, seen: Workspace) -> None:
+        """From now on, a tool in this process sees the workspace as `seen` shows it."""
         ...
 
     def is_untouched(self) -> bool:
@@ -140,14 +151,20 @@ class EngineSelector:
         self._overlay_lock = asyncio.Lock()
         self._calls: dict[Session, SessionCalls] = {}
         """For each session process that works in layers: the object that manages these layers."""
+        self._mounted = MountedViews(trial)
         self._left: dict[Session, WorkspaceAfterCall] = {}
         """The workspace after the last call of each session process."""
+
+    @property
+    def is_off(self) -> bool:
+        """Whether changes are not tracked."""
+        return self._setting == "off"
 
     def place_of_layers(self) -> str | None:
         """The directory that holds the layers of calls; None if the system or the setting allows no layers."""
         if sys.platform != "linux" or self._setting in ("snapshot", "off"):
             return None
-        return self.transactions.live
+        return self.transactions.area.path
 
     async def why_no_trial(self, spec: ToolSpec) -> str | None:
         """Why a trial run of this tool is not possible; None if it is possible."""
@@ -157,36 +174,109 @@ class EngineSelector:
             return "it runs on another machine"
         return OUTLIVES_CALLS if spec.hosting == "session" else await self._why_no_layer()
 
+    async def take_view(self, run: str, waiting: Callable[[str | None], None]) -> View:
+        """A view of the committed state, for a call of this run. `waiting` is called with the run that must end first,
+        if that takes long."""
+        return await self.transactions.publisher.views.take(run, waiting)
+
+    async def prepare_commit(self) -> None:
+        """Find out whether layers work here, if other calls run whose views must not change."""
+        publisher = self.transactions.publisher
+        if not publisher.can_layer and len(publisher.register.views()) > 1:
+            await self._why_no_layer()
+
+    async def seen_through(self, view: View, workspace: Workspace) -> Workspace:
+        """The workspace as a view shows it, for a tool in this process."""
+        if not view.lowers:
+            return workspace
+        return workspace.seen_at(f"/proc/self/fd/{await self._mounted.descriptor(view)}/.", is_readonly=True)
+
+    @contextlib.asynccontextmanager
+    async def reading(
+        self, view: View, workspace: Workspace, *, in_process: bool
+    ) -> AsyncIterator[tuple[Layer | None, Workspace]]:
+        """For a call that only reads: the layer in which its processes see the view, or None if they see the workspace
+        itself; and the workspace as the view shows it. The view ends with the context."""
+        try:
+            seen = await self.seen_through(view, workspace)
+            layer = None
+            if view.lowers and not in_process:
+                layer = Layer(f"{view.run}.view", engines.layer_options(), (0, 0), view.lowers, is_readonly=True)
+            yield layer, seen
+        finally:
+            self.end_view(view)
+
+    def end_view(self, view: View) -> None:
+        """End a view."""
+        self.transactions.publisher.end_view(view)
+        self._mounted.release(view)
+
+    def renew_view(self, view: View) -> None:
+        """Let a call see the state as it is committed now, after a call that it made. Waits in the thread."""
+        self.transactions.publisher.views.renew(view)
+
+    async def settled(self) -> None:
+        """Wait until all committed changes are in the workspace's own files."""
+        publisher = self.transactions.publisher
+        if not publisher.register.open_layers():
+            return
+        stop: list[bool] = []
+        try:
+            await run_uncancellable(lambda: publisher.settle(lambda: bool(stop)), lambda: stop.append(True))
+        except (InterruptedError, CallStopped):
+            raise asyncio.CancelledError from None
+
+    def is_settled(self) -> bool:
+        """Whether all committed changes are in the workspace's own files."""
+        return not self.transactions.publisher.register.open_layers()
+
     async def begin(
         self,
         spec: ToolSpec,
         owner: Owner,
         workspace: Workspace,
         report: Callable[[str], None],
+        take_view: Callable[[], Awaitable[View]],
         session: Callable[[], Session | None] = lambda: None,
         within: Scope | None = None,
         started: Callable[[], Awaitable[Session]] | None = None,
     ) -> Transaction | Changes:
-        """Begin a transaction for one call. If tracking is off, return `Changes` that say so. `session` gives the
-        tool's session process, or None if that process does not run now; `started` starts the process if necessary and
-        returns it. If the call is nested in a call that works in a layer, `within` is the scope of that caller."""
+        """Begin a transaction for one call. If tracking is off, return `Changes` that say so. `take_view` takes the
+        view of the call. `session` gives the tool's session process, or None if it does not run now; `started` starts
+        the process if necessary and returns it. If the call is nested in a call that works in a layer, `within`
+        is the scope of that caller."""
         if self._setting == "off":
             return OFF
         transactions = self.transactions
         if spec.hosting == "in-process" and (self._setting != "snapshot" or spec.provenance == "builtin"):
-            seen = workspace if within is None else workspace.seen_at(within.path)
             is_complete = spec.provenance == "builtin"
-            return engines.DeclaredTransaction(transactions, owner, seen, complete=is_complete, scope=within)
+            if within is not None:
+                seen = workspace.seen_at(within.path)
+                return engines.DeclaredTransaction(transactions, owner, seen, complete=is_complete, scope=within)
+            view = await take_view()
+            try:
+                seen = await self.seen_through(view, workspace)
+            except BaseException:
+                self.end_view(view)
+                raise
+            return engines.DeclaredTransaction(
+                transactions, owner, workspace, complete=is_complete, view=view, seen=seen
+            )
         if within is not None and spec.hosting == "session":
             raise self._cannot_call_within(spec.name, within, session())
-        if started is not None and (layered := await self._session_transaction(started, owner)) is not None:
+        if started is not None and (layered := await self._session_transaction(started, owner, take_view)) is not None:
             return layered
         why = OUTLIVES_CALLS if spec.hosting == "session" else await self._why_no_layer()
         if why is None:
             # The host cannot look into the layer of a template that the warm pool keeps loaded: no nested calls there.
             makes_calls = spec.kind != "agent-studio"
             if within is None:
-                return engines.OverlayTransaction(transactions, owner, makes_calls=makes_calls)
+                view = await take_view()
+                try:
+                    return engines.OverlayTransaction(transactions, owner, makes_calls=makes_calls, view=view)
+                except BaseException:
+                    self.end_view(view)
+                    raise
             # In a thread, because the constructor copies the caller's changes.
             overlay = engines.OverlayTransaction
             return await run_uncancellable(lambda: overlay(transactions, owner, within, makes_calls=makes_calls))
@@ -221,8 +311,8 @@ class EngineSelector:
     @contextlib.asynccontextmanager
     async def readonly_layer(self, run: str, scope: Scope) -> AsyncIterator[Layer]:
         """The layer for a read-only nested call. In this layer, the nested call sees its caller's changes so far."""
-        name = f"{run}.layer"
-        place = os.path.join(self.transactions.live, name)
+        place = os.path.join(self.transactions.live, f"{run}.layer")
+        name = f"{self.transactions.live_in_area}/{run}.layer"
         os.mkdir(place, 0o700)
         try:
             lowers = await run_uncancellable(lambda: scope.finished_layers(place, name))
@@ -247,13 +337,13 @@ class EngineSelector:
         )
 
     async def _session_transaction(
-        self, started: Callable[[], Awaitable[Session]], owner: Owner
+        self, started: Callable[[], Awaitable[Session]], owner: Owner, take_view: Callable[[], Awaitable[View]]
     ) -> SessionTransaction | None:
         """The transaction for a call whose session process works in layers; None if the process works in the workspace
         itself."""
         while (calls := self._calls.get(session := await started())) is not None:
             try:
-                return await calls.begin(owner)
+                return await calls.begin(owner, take_view)
             except engines.SessionEnded:
                 await asyncio.gather(session.wait(), return_exceptions=True)
         return None
@@ -349,6 +439,7 @@ class EngineSelector:
         async with self._overlay_lock:
             if self._overlay is False:
                 self._overlay = await self._try_overlay()
+                self.transactions.publisher.can_layer = self._overlay is None
             return self._overlay
 
     async def _try_overlay(self) -> str | None:

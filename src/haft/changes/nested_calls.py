@@ -25,8 +25,17 @@ class Lock:
     """The workspace lock of one holder. The descriptor is negative while the lock is not held."""
 
     descriptor: int = -1
+    views: int = -1
+    """The lock of the register of views, if the holder has the workspace alone."""
+
+    @property
+    def is_alone(self) -> bool:
+        return self.views >= 0
 
     def release(self) -> None:
+        if self.views >= 0:
+            os.close(self.views)
+            self.views = -1
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
@@ -44,6 +53,12 @@ def share_lock(lock: Lock | None) -> Iterator[None]:
         yield
     finally:
         SHARED.reset(before)
+
+
+def has_workspace_alone() -> bool:
+    """Whether a caller of the current call keeps all other calls out of the workspace."""
+    lock = SHARED.get()
+    return lock is not None and lock.is_alone
 
 
 def shared_lock() -> int | None:

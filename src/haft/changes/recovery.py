@@ -10,12 +10,12 @@ import os
 import stat
 from collections.abc import Callable
 
-from haft.changes.commit.area import known_areas, remove
+from haft.changes.commit.area import boot_id, known_areas, remove
 from haft.changes.commit.journal import OUT, resume, revert_unsynced, write_journal
 from haft.changes.commit.manifest import Manifest
 from haft.changes.commit.tree import Tree, set_mode
 from haft.changes.commit.widened_modes import NOTE_SUFFIX, TEMPORARY_ERRORS, read_notes
-from haft.changes.transactions import UNSYNCED, Owner, Transactions, boot_id
+from haft.changes.transactions import UNSYNCED, Owner, Transactions
 from haft.contracts import StorageFailed
 from haft.values import replace
 
@@ -35,6 +35,7 @@ def recover(make: Callable[[str, str], Transactions], home: str, host: str, repo
             if os.path.isdir(area.workspace):
                 with transactions.locked():
                     names = sorted(os.listdir(live))
+                    transactions.publisher.flush(force=any(name in transactions.published_runs() for name in names))
                     recover_left_commits(transactions, report)
                     for name in reversed(names):
                         if name.endswith(UNSYNCED):
@@ -47,8 +48,9 @@ def recover(make: Callable[[str, str], Transactions], home: str, host: str, repo
 def recover_left_commits(transactions: Transactions, report: Report) -> None:
     """Finish or revert the unfinished commits of one host in one workspace. Call it under the workspace lock."""
     _restore_modes(transactions.live)
+    published = transactions.published_runs()
     for name in sorted(os.listdir(transactions.live)):
-        if not name.endswith((".layer", UNSYNCED, NOTE_SUFFIX)):
+        if not name.endswith((".layer", UNSYNCED, NOTE_SUFFIX)) and name not in published:
             try:
                 _recover_run(transactions, name, report)
             except (OSError, StorageFailed) as error:
@@ -154,3 +156,23 @@ def _hold(transactions: Transactions, run: str, manifest: Manifest) -> None:
         f"{transactions.live_in_area}/{run}/upper",
         notes.get("why") or "its host was killed while it was committed",
     )
+
+
+def take_back_published(transactions: Transactions, run: str, report: Report) -> None:
+    """Hold the changes of a run that were published and that could not be written into the workspace, because somebody
+    else changed one of the files meanwhile. An undo or redo is taken back."""
+    full = os.path.join(transactions.live, run)
+    manifest = Manifest.read(full)
+    assert manifest is not None
+    if manifest.notes.get("verb") == "call":
+        why = "somebody else changed one of its files before the commit reached the workspace"
+        _hold(transactions, run, replace(manifest, notes={**manifest.notes, "why": why}))
+        report(run, f"its changes are held: {why}")
+        return
+    before = {"undo": "committed", "redo": "undone"}[manifest.notes["verb"]]
+    transactions.ledger.set_state(run, "discarded", "somebody else changed one of its files at the same moment")
+    for other in manifest.notes.get("reverses", ()):
+        transactions.ledger.set_state(other, before)  # type: ignore[arg-type]
+    transactions.clear_displaced(run)
+    remove(full)
+    report(run, "it was taken back: somebody else changed one of its files at the same moment")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 import stat
 import threading
@@ -19,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Literal
 
 from haft.changes.candidates import last_changes
-from haft.changes.commit.area import Area, find_area, mounts_inside, remove
+from haft.changes.commit.area import Area, boot_id, find_area, mounts_inside, remove
 from haft.changes.commit.exact_copy import copy, link
 from haft.changes.commit.images import Originals
 from haft.changes.commit.journal import (
@@ -29,17 +30,22 @@ from haft.changes.commit.journal import (
     commit,
     has_journal,
     remove_inside,
+    resume,
     sync,
     write_journal,
 )
 from haft.changes.commit.manifest import Manifest, PathChange
 from haft.changes.commit.plan import Sources, steps_for
 from haft.changes.commit.read_entry import CallStopped
-from haft.changes.commit.steps import INSIDE, as_latin
+from haft.changes.commit.steps import INSIDE, Step, as_latin
 from haft.changes.commit.tree import Tree
 from haft.changes.commit.widened_modes import NOTE_SUFFIX, WidenedModes
 from haft.changes.ledger import Row, Verb
-from haft.changes.nested_calls import shared_lock
+from haft.changes.nested_calls import SHARED, Lock, shared_lock
+from haft.changes.published.conflicts import CommitHistory
+from haft.changes.published.publisher import Publisher
+from haft.changes.published.register import Register
+from haft.changes.published.views import View, Views
 from haft.changes.store.blobs import Blobs
 from haft.contracts import (
     Changes,
@@ -47,6 +53,7 @@ from haft.contracts import (
     Conflict,
     ConflictingPath,
     HaftError,
+    HostId,
     LimitExceeded,
     Limits,
     StorageFailed,
@@ -105,11 +112,14 @@ class Transactions:
         *,
         lease: Lease | None = None,
         synced: bool = False,
+        flush_seconds: float = 2.0,
+        views: Views | None = None,
     ) -> None:
         """`home` is the state home's directory for all workspaces; `blobs` is the directory of the blob store. A host
         that has lost its `lease` cannot take the workspace lock. If `synced` is true, a commit is synced to disk before
         it returns. If not, the commit is synced shortly after it returns, and a power failure before that may revert
-        the commit."""
+        the commit. `flush_seconds`: how long a published commit may wait for running calls. `views` are the views of
+        this host, if they exist already."""
         self._lease = lease
         self._synced = synced
         self._unsynced: list[str] = []
@@ -117,6 +127,8 @@ class Transactions:
         self.recover_commits: Callable[[Transactions], None] = lambda _left: None
         """Finishes or reverts the unfinished commits that one host left. Called under the workspace lock, with the
         `Transactions` of that host."""
+        self.take_back_published: Callable[[Transactions, str], None] = lambda _transactions, _run: None
+        """Holds the changes of a run that were published, and could not be written into the workspace."""
         self.workspace = workspace
         self.blobs = Blobs(blobs)
         self.ledger = stores.connect(lease).ledger
@@ -136,6 +148,10 @@ class Transactions:
         linked to this copy."""
         self._uncleared: set[str] = set()
         """Runs whose staging directories in the workspace could not be removed yet."""
+        self._views = views
+        self._flush_seconds = flush_seconds
+        self._publisher: Publisher | None = None
+        self._is_alive = functools.partial(_is_alive, stores)
 
     @property
     def area(self) -> Area:
@@ -147,6 +163,32 @@ class Transactions:
             return self._area
 
     @property
+    def host(self) -> str:
+        return self._host
+
+    @property
+    def publisher(self) -> Publisher:
+        """Publishes and flushes the change sets of this host."""
+        area = self.area
+        with self._state_lock:
+            if self._publisher is None:
+                views = self._views or Views(area.path, Register(area.path, self._host, self._is_alive))
+                self._publisher = Publisher(self, views, self._flush_seconds)
+            return self._publisher
+
+    def of_host(self, host: str, work: Callable[[Transactions], None], *, is_dead: bool) -> None:
+        """Call `work` with the transactions of another host, or with these if `host` is this host. Call it under the
+        workspace lock. If the other host `is_dead`, its directory is removed as soon as it is empty."""
+        if host == self._host:
+            return work(self)
+        other = Transactions(*self._storage_arguments, self.workspace, host, self.limits, self.guard, lease=self._lease)
+        other._mounts = self._mounts
+        try:
+            return work(other)
+        finally:
+            other.close(is_own=is_dead)
+
+    @property
     def live(self) -> str:
         """The directory in the area that holds this host's running transactions."""
         return os.path.join(self.area.live, self._host)
@@ -156,17 +198,25 @@ class Transactions:
         """The directory `live` of this host, relative to the area."""
         return f"live/{self._host}"
 
+    def widened_modes(self) -> WidenedModes:
+        return WidenedModes(self.live)
+
     def tree(self) -> Tree:
         """The workspace as a `Tree` that can read directories even if their modes forbid it."""
-        return Tree(self.workspace, forced=True, notes=WidenedModes(self.live))
+        return Tree(self.workspace, forced=True, notes=self.widened_modes())
 
-    def close(self) -> None:
-        """Finish the background work, then finish or revert the commits of this host that a disk failure interrupted,
-        then close the ledger."""
+    def close(self, *, is_own: bool = True) -> None:
+        """Flush what is published and finish the background work, then finish or revert the commits of this host that a
+        disk failure interrupted, then close the ledger. If these are the transactions of another host that is alive,
+        `is_own` is False: then only the work of this object ends."""
+        if is_own and self._publisher is not None:
+            _quietly(self._publisher.close)
         if self._background is not None:
             self._background.shutdown(wait=True)
             self._background = None
-        if self._area is not None:
+        if not is_own:
+            _quietly(self._sync)
+        elif self._area is not None:
             _quietly(self._sync)
             if self._uncleared or self._host in self._hosts_with_journals():
                 _quietly(lambda: os.close(self.take_lock()))
@@ -236,31 +286,26 @@ class Transactions:
             self._uncleared = {run for run in self._uncleared if not self.clear_staging(run)}
         for host in self._hosts_with_journals():
             with contextlib.suppress(OSError, StorageFailed):  # `recover` reports it when it cleans up after that host.
-                if host == self._host:
-                    self.recover_commits(self)
-                    continue
-                dead = Transactions(
-                    *self._storage_arguments, self.workspace, host, self.limits, self.guard, lease=self._lease
-                )
-                dead._mounts = self._mounts
-                try:
-                    self.recover_commits(dead)
-                finally:
-                    dead.close()
+                self.of_host(host, self.recover_commits, is_dead=True)
 
     def _hosts_with_journals(self) -> list[str]:
         """The hosts that have a journal in their `live` directory."""
         found = []
+        published = self.published_runs()
         with os.scandir(self.area.live) as hosts:
             for host in hosts:
                 with contextlib.suppress(OSError), os.scandir(host.path) as runs:
                     if any(
                         has_journal(run.path)
                         for run in runs
-                        if not run.name.endswith((".layer", UNSYNCED, NOTE_SUFFIX))
+                        if not run.name.endswith((".layer", UNSYNCED, NOTE_SUFFIX)) and run.name not in published
                     ):
                         found.append(host.name)
         return found
+
+    def published_runs(self) -> frozenset[str]:
+        """The runs whose changes are published and not flushed. Their journals are no sign of a crash."""
+        return frozenset(layer.run for layer in self.publisher.register.open_layers())
 
     def has_journal(self, run: str) -> bool:
         """Whether this host has a journal for the commit of `run`. If so, the commit is unfinished and waits for
@@ -282,17 +327,20 @@ class Transactions:
         why: str | None = None,
         error: HaftError | None = None,
         stopped: Callable[[], bool] = lambda: False,
+        view: View | None = None,
     ) -> TransactionResult:
         """Commit or hold a change set whose new files wait in `upper`, a directory relative to the area. Call this
         under the workspace lock. If an `error` is given, the change set is held whatever `action` says. The guard has
-        already judged `judged_paths`."""
+        already judged `judged_paths`. `view` is the view of the call."""
         if not manifest.entries:
             return TransactionResult(manifest.changes("none"))
         is_accepted = len(granted_paths) > 1 or bool(judged_paths)
         notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": is_accepted}
         manifest = replace(manifest, notes=notes)
         if error is None and action == "commit":
-            error = self.objection(manifest, upper, conflicts, granted_paths, judged_paths)
+            error = self.order_conflict(manifest.entries, view) or self.objection(
+                manifest, upper, conflicts, granted_paths, judged_paths
+            )
         against: tuple[ConflictingPath, ...] = ()
         if conflicts:
             manifest = replace(manifest, notes={**manifest.notes, "conflicts": [as_latin(path) for path in conflicts]})
@@ -303,7 +351,7 @@ class Transactions:
         if stopped():
             raise CallStopped
         try:
-            manifest = self.commit(owner.run, manifest, LayerSources(upper, self, owner.run))
+            manifest = self.commit(owner.run, manifest, LayerSources(upper, self, owner.run), view=view)
         except CommitUnfinished as left:
             return unfinished_result(manifest, left)
         except CommitRefused as refusal:
@@ -313,13 +361,15 @@ class Transactions:
         self.finish(manifest)
         return TransactionResult(manifest.changes("committed"))
 
-    def commit_part(self, owner: Owner, manifest: Manifest, upper: str, *, accepted: bool) -> HaftError | None:
+    def commit_part(
+        self, owner: Owner, manifest: Manifest, upper: str, *, accepted: bool, view: View | None = None
+    ) -> HaftError | None:
         """Commit the changes that a call has made so far, before its nested call begins. Returns the error if that
         fails, otherwise None."""
         notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": accepted}
         manifest = replace(manifest, notes=notes)
         try:
-            manifest = self.commit(owner.run, manifest, LayerSources(upper, self, owner.run))
+            manifest = self.commit(owner.run, manifest, LayerSources(upper, self, owner.run), view=view)
         except CommitUnfinished as left:
             return unfinished_result(manifest, left).error
         except CommitRefused as refusal:
@@ -363,6 +413,28 @@ class Transactions:
             return Manifest.read(os.path.join(self.live, run)) is not None
         except OSError:
             return self.has_journal(run)
+
+    def history(self, view: View | None) -> CommitHistory:
+        """What haft committed, as far as it matters for a call with this view."""
+        since = None if view is None else view.number
+        return CommitHistory(self.publisher.register, since, () if view is None else view.own)
+
+    def order_conflict(self, entries: Sequence[PathChange], view: View | None) -> HaftError | None:
+        """The error if a change set may not be committed because of the order of calls: that of its batch or, with
+        `serial`, some order of all calls. Call it under the workspace lock."""
+        if view is None:
+            return None
+        why = view.check([each.path for each in entries])
+        if why is not None:
+            return Conflict(f"its changes were not committed: {why}", hint=HOW_TO_GO_ON)
+        if view.isolation == "serial":
+            if self.publisher.register.is_torn(view.name):
+                why = "it ran for long, and its view of the workspace was torn"
+            elif (path := self.history(view).later_read(view.reads)) is not None:
+                why = f"`{shown(path)}`, which it may have read, was changed by another call meanwhile"
+            if why is not None:
+                return Conflict(f"its changes were not committed: {why} (isolation `serial`)", hint=HOW_TO_GO_ON)
+        return None
 
     def objection(
         self,
@@ -440,18 +512,35 @@ class Transactions:
                 return row.run
         return "outside"
 
-    def commit(self, run: str, manifest: Manifest, sources: Sources, mirror: str | None = None) -> Manifest:
-        """Commit a change set. The run's directory is created under `live`, and stays there until `finish`. Replaced
-        files are moved to this directory. If `mirror` (a directory relative to the area) is given, replaced files are
-        moved to `mirror` instead, and keep their own paths in that directory."""
+    def commit(
+        self,
+        run: str,
+        manifest: Manifest,
+        sources: Sources,
+        mirror: str | None = None,
+        view: View | None = None,
+        lock: Lock | None = None,
+    ) -> Manifest:
+        """Commit a change set: write it into the workspace, or publish it (see `published`). The run's directory is
+        created under `live`, and stays there until `finish`. Replaced files are moved to this directory. If `mirror` (a
+        directory relative to the area) is given, replaced files are moved to `mirror` instead, and keep their own paths
+        in that directory. `view` is the view of the call, `lock` its lock if it has one."""
         try:
-            return self._commit(run, manifest, sources, mirror)
+            return self._commit(run, manifest, sources, mirror, view, lock or SHARED.get())
         except OSError as error:  # Before the first step: nothing changed.
             if not self.clear_staging(run):
                 self._uncleared.add(run)
             raise CommitRefused(manifest.entries[0].path, error.strerror or str(error)) from error
 
-    def _commit(self, run: str, manifest: Manifest, sources: Sources, mirror: str | None) -> Manifest:
+    def _commit(
+        self,
+        run: str,
+        manifest: Manifest,
+        sources: Sources,
+        mirror: str | None,
+        view: View | None,
+        lock: Lock | None,
+    ) -> Manifest:
         self._copied.clear()
         directory = f"{self.live_in_area}/{run}"
         os.makedirs(os.path.join(self.area.path, directory), mode=0o700, exist_ok=True)
@@ -472,7 +561,15 @@ class Transactions:
             for where in (step.out, step.put):
                 if where is not None and where.startswith(INSIDE):
                     self._make_staging(os.path.dirname(where[len(INSIDE) :]))
-        return commit(self.area, directory, manifest, steps, sources.made)
+        may_publish = moves and not self._mounts and mirror is None
+        is_alone = lock is not None and lock.is_alone
+
+        def turn(manifest: Manifest, steps: Sequence[Step]) -> contextlib.AbstractContextManager[bool]:
+            if is_alone:
+                return contextlib.nullcontext(True)
+            return self.publisher.turn(manifest, steps, view, may_publish=may_publish)
+
+        return commit(self.area, directory, manifest, steps, sources.made, turn)
 
     def _make_below(self, place: str, path: str) -> None:
         """Make the directories of `path` in the directory `place`, one name at a time: a path may be too long for one
@@ -484,13 +581,18 @@ class Transactions:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=where)
 
-    def finish(self, manifest: Manifest) -> None:
+    def finish(self, manifest: Manifest, *, is_flushed: bool = False) -> None:
         """Add a committed change set to the ledger, then move its directory to `kept`. The order matters, because
-        recovery calls `finish` again for each directory that a crash left under `live`."""
+        recovery calls `finish` again for each directory that a crash left under `live`. A published change set is
+        finished again when it `is_flushed`."""
         run = manifest.run
+        is_published = not is_flushed and self.publisher.is_published(run)
         with contextlib.suppress(OSError, StorageFailed):  # The next holder of the lock does it again.
             self.add_to_ledger(manifest)
-            os.rename(os.path.join(self.live, run), os.path.join(self.area.kept, run))
+            self._move_to_kept(run, is_published=is_published)
+        if is_published:
+            self.on_commit()
+            return
         if self._synced:
             self._sync()
         else:
@@ -498,6 +600,36 @@ class Transactions:
         self.run_later(lambda: self._keep_small(manifest))
         self.run_later(lambda: self._keep_linked(manifest))
         self.on_commit()
+
+    def _move_to_kept(self, run: str, *, is_published: bool = False) -> None:
+        """Move the directory of a committed run to `kept`. While the run is published, `kept` has a link to it."""
+        live, kept = os.path.join(self.live, run), os.path.join(self.area.kept, run)
+        if is_published:
+            os.symlink(os.path.join("..", self.live_in_area, run), kept)
+            return
+        if os.path.islink(kept):
+            os.unlink(kept)
+        os.rename(live, kept)
+
+    def finish_published(self, run: str, boot: str) -> None:
+        """Write the published changes of a run into the workspace, and finish the commit. Call it under the workspace
+        lock. If somebody else changed one of the files meanwhile, the changes are held. `boot` is the boot in which
+        they were published."""
+        full = os.path.join(self.live, run)
+        manifest = Manifest.read(full)
+        if manifest is None:
+            return  # It was finished before.
+        directory = f"{self.live_in_area}/{run}"
+        if resume(self.area, directory, manifest, is_published=True, is_sound=boot == boot_id()):
+            with contextlib.suppress(OSError):
+                self.detach_and_remove(os.path.join(full, "upper"))
+            self.finish(manifest, is_flushed=True)
+            self.remove_later(os.path.join(self.live, f"{run}.layer"))
+            return
+        kept = os.path.join(self.area.kept, run)
+        if os.path.islink(kept):
+            os.unlink(kept)
+        self.take_back_published(self, run)
 
     def add_to_ledger(self, manifest: Manifest) -> None:
         """Add a committed change set to the ledger, unless it is there already. The change sets of nested calls that it
@@ -765,6 +897,10 @@ class LayerSources:
         """Does nothing: this class changes no modes."""
 
 
+HOW_TO_GO_ON: Final = (
+    "call it again. `haft diff RUN` shows what it did, `haft changes apply RUN` applies it all the same, `haft changes"
+    " drop RUN` discards it"
+)
 _AGAIN: Final = "once the disk works again"
 
 
@@ -799,11 +935,8 @@ def conflict_error(paths: Sequence[str], why: str, *, hint: str | None = None) -
     )
 
 
-def boot_id() -> str:
-    """The id of the current boot; empty if unknown. If it is the same as before, the power has not failed since."""
-    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
-        return file.read().strip()
-    return ""
+def _is_alive(stores: Stores, host: str) -> bool:
+    return stores.leases().is_alive(HostId(host))
 
 
 def _quietly(work: Callable[[], None]) -> None:

@@ -325,9 +325,9 @@ class Workspace(Protocol):
         """The real path of `path`: relative to the root, with links resolved. The path need not exist."""
         ...
 
-    def seen_at(self, place: str) -> Workspace:
+    def seen_at(self, place: str, *, is_readonly: bool = False) -> Workspace:
         """The same workspace, but with its files read from and written to the directory `place`. Tools use the same
-        paths as before."""
+        paths as before. With `is_readonly`, nothing can be written there, and `prepare` does not mind."""
         ...
 
 

@@ -51,12 +51,19 @@ def replace_file(place: Walk, content: bytes, expect: Any) -> bool:
     return before is None
 
 
-def require_replaceable(place: Walk, expect: Any) -> os.stat_result | None:
+def require_replaceable(place: Walk, expect: Any, *, is_in_view: bool = False) -> os.stat_result | None:
     """Check that `replace_file` can write to `place`. Returns the status of the file there; None if there is no file
-    yet."""
+    yet. With `is_in_view`, the place lies on a mount from which one can only read, and only the modes count."""
     before = place.status()
     if before is not None:
         require_regular(place.path, before.st_mode)
+    if is_in_view:
+        for status in filter(None, (before, os.fstat(place.directory) if place.exists else None)):
+            if not _has_write_bit(status):
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        _require_expected(place, before, expect)
+        return before
+    if before is not None:
         _require_writable(place)
     if place.exists and not os.access(".", os.W_OK | os.X_OK, dir_fd=place.directory, effective_ids=_EFFECTIVE):
         is_closed = os.fstatvfs(place.directory).f_flag & os.ST_RDONLY
@@ -64,6 +71,15 @@ def require_replaceable(place: Walk, expect: Any) -> os.stat_result | None:
         raise OSError(number, os.strerror(number))
     _require_expected(place, before, expect)
     return before
+
+
+def _has_write_bit(status: os.stat_result) -> bool:
+    if os.geteuid() == 0:
+        return True
+    if status.st_uid == os.geteuid():
+        return bool(status.st_mode & stat.S_IWUSR)
+    is_in_group = status.st_gid in (os.getegid(), *os.getgroups())
+    return bool(status.st_mode & (stat.S_IWGRP if is_in_group else stat.S_IWOTH))
 
 
 def _require_writable(place: Walk) -> None:

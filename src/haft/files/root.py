@@ -28,7 +28,7 @@ _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class Root:
     """The files below one directory. Paths are relative to this directory, or absolute and below this directory."""
 
-    __slots__ = ("_aliases", "_masked", "_start")
+    __slots__ = ("_aliases", "_is_view", "_masked", "_start")
 
     def __init__(self, path: str | os.PathLike[str], masked: Iterable[str] = ()) -> None:
         """`masked` are absolute paths that are refused, together with everything below them."""
@@ -38,6 +38,7 @@ class Root:
         # The real path comes first: walks start there. People and links may use the other one.
         self._aliases = (real, os.path.abspath(path))
         self._start = real
+        self._is_view = False
 
     @property
     def root(self) -> str:
@@ -84,7 +85,7 @@ class Root:
     def prepare(self, path: str, *, expect: Any = None) -> WrittenFile:
         """The result that `replace` would have, without writing; raises the same errors."""
         with self._walk(path, "suppose") as place, translate_errors(path, "written"):
-            before = require_replaceable(place, expect)
+            before = require_replaceable(place, expect, is_in_view=self._is_view)
             where = place.where
         missing = []
         above = os.path.dirname(where)
@@ -106,9 +107,11 @@ class Root:
         with self._walk(path, "suppose") as place:
             return place.where
 
-    def seen_at(self, place: str) -> Root:
-        """The same files, accessed through another path, usually the path of a descriptor."""
+    def seen_at(self, place: str, *, is_readonly: bool = False) -> Root:
+        """The same files, accessed through another path, usually the path of a descriptor. With `is_readonly`, nothing
+        can be written there."""
         other = Root.__new__(Root)
+        other._is_view = is_readonly
         other._aliases, other._masked, other._start = self._aliases, self._masked, place
         return other
 

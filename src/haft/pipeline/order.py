@@ -63,6 +63,7 @@ from haft.contracts import (
     Confinement,
     Decision,
     HostId,
+    Isolation,
     Launcher,
     Limits,
     Principal,
@@ -119,6 +120,7 @@ class Dependencies:
     workspace: Workspace
     sandbox: Sandbox
     engine_selector: Callable[[], EngineSelector]
+    isolation: Isolation
     limits: Limits
     tool_seconds: Mapping[str, float]
     """The configured deadlines of single tools, by tool name."""
@@ -274,7 +276,13 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         KeepOrder(resolve, validate, decide, approve, dependencies.workspace),
         Queue(Admission(dependencies.limits.max_concurrent)),
         Prepare(context),
-        Transact(dependencies.engine_selector, dependencies.workspace, dependencies.sandbox, confinements),
+        Transact(
+            dependencies.engine_selector,
+            dependencies.workspace,
+            dependencies.sandbox,
+            confinements,
+            dependencies.isolation,
+        ),
         Confine(dependencies.sandbox, confinements),
         ApplyLimits(
             dependencies.limits,

@@ -34,7 +34,7 @@ from haft.pipeline.observer import Observer
 from haft.values import dataclass
 
 if TYPE_CHECKING:
-    from haft.changes import Transaction
+    from haft.changes import Transaction, View
     from haft.pipeline.batch import Batch
     from haft.pipeline.connections import RunConnections
     from haft.pipeline.deadline import Deadline
@@ -92,7 +92,7 @@ class Run:
         "_recorder", "_task", "_task_has_started", "_waiters", "approved", "batch", "call", "cancelled_by", "changes",
         "children", "connections", "deadline", "descendants", "ended_children", "is_saved", "make_output_buffer",
         "notes", "output_buffer", "parent", "place", "program_log", "questions", "resolved_confinement", "started_at",
-        "states", "status", "tool_has_ended", "transaction", "unanswerable", "unsaved_events", "workspace",
+        "states", "status", "tool_has_ended", "transaction", "unanswerable", "unsaved_events", "view", "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, recorder: RunRecorder, parent: Run | None = None) -> None:
@@ -137,6 +137,8 @@ class Run:
         self.place: Slot | None = None
         self.deadline: Deadline | None = None
         self.transaction: Transaction | None = None
+        self.view: View | None = None
+        """The committed state of the workspace that the call sees; None before the call begins."""
         self._child_lock: asyncio.Lock | None = None
         self.notes: list[str] = []
         """Texts for the person, which go into the outcome: see `add_note`."""

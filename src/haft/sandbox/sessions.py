@@ -44,7 +44,13 @@ class LayeredProgram:
 
     async def resume(self, layer: Layer) -> None:
         work = f"work-{os.urandom(8).hex()}"
-        fields = {"name": layer.name, "options": layer.options, "upper": layer.upper, "lowers": [], "work": work}
+        fields = {
+            "name": layer.name,
+            "options": layer.options,
+            "upper": layer.upper,
+            "lowers": layer.lowers,
+            "work": work,
+        }
         said = await self._session.order({"do": "turn", "layer": fields, "view": layer.view is not None})
         if layer.view is not None and "view" in said:
             layer.view(said["view"])

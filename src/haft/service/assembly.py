@@ -181,6 +181,7 @@ class Host:
             workspace=root,
             sandbox=sandbox,
             engine_selector=tracking.engine_selector,
+            isolation=self.config.isolation,
             limits=limits,
             tool_seconds=self.config.tool_seconds,
             seconds_are_set=self.config.is_set("limits.max_seconds"),

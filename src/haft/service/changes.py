@@ -22,6 +22,7 @@ from haft.changes import (
     Row,
     Side,
     Transactions,
+    Views,
 )
 from haft.contracts import (
     BadUsage,
@@ -56,6 +57,8 @@ def transactions_of(
     *,
     lease: Lease | None = None,
     synced: bool = False,
+    flush_seconds: float = 2.0,
+    views: Views | None = None,
     closed: Callable[[], Iterable[str]] = tuple,
 ) -> Transactions:
     """The change sets of a workspace, for a host. `closed` returns additional protected paths, relative to the
@@ -63,9 +66,20 @@ def transactions_of(
     guard = guard_of(workspace, closed)
     stores = open_stores(home)
     transactions = Transactions(
-        home.changes, stores, home.blobs, workspace, host, limits, guard, lease=lease, synced=synced
+        home.changes,
+        stores,
+        home.blobs,
+        workspace,
+        host,
+        limits,
+        guard,
+        lease=lease,
+        synced=synced,
+        flush_seconds=flush_seconds,
+        views=views,
     )
     transactions.recover_commits = lambda left: changes.recover_left_commits(left, _tell)
+    transactions.take_back_published = lambda left, run: changes.take_back_published(left, run, _tell)
     return transactions
 
 

@@ -60,6 +60,7 @@ class Tracking:
             config.limits,
             lease=self._lease,
             synced=config.durability == "full",
+            flush_seconds=config.flush_seconds,
             closed=self._closed,
         )
         housekeeping = Housekeeping(home, bounds_of(config, os.environ), transactions)

@@ -199,3 +199,10 @@ def mounts_inside(workspace: str) -> list[str]:
             if path.startswith(workspace.rstrip("/") + "/"):
                 found.append(path)
     return found
+
+
+def boot_id() -> str:
+    """The id of the current boot; empty if unknown. If it is the same as before, the power has not failed since."""
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+    return ""

@@ -13,7 +13,8 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final, Literal
 
 from haft.changes.commit.area import Area
@@ -55,7 +56,14 @@ class CommitRefused(Exception):
         super().__init__(f"{path}: {why}")
 
 
-def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step], made: Mapping[str, int]) -> Manifest:
+Turn = Callable[[Manifest, Sequence[Step]], AbstractContextManager[bool]]
+"""Called when the journal is written: yields whether the steps may be taken now. If not, the changes were published,
+and `resume` takes the steps later."""
+
+
+def commit(
+    area: Area, directory: str, manifest: Manifest, steps: Sequence[Step], made: Mapping[str, int], turn: Turn
+) -> Manifest:
     """Apply a change set to the workspace and return the manifest as it was written. `directory` is the run's
     directory, relative to the area. `made` maps paths to the inodes of new files inside directories that move as a
     whole. Raises `CommitRefused`, with every step reverted, if another program changed a path at the same moment or a
@@ -83,31 +91,39 @@ def commit(area: Area, directory: str, manifest: Manifest, steps: Sequence[Step]
             with contextlib.suppress(OSError):  # No step was taken: recovery must treat this commit as reverted.
                 _rename_journal_as_reverted(full)
             raise
-        taken: list[Step] = []
-        try:
-            for step in steps:
-                taken.append(step)
-                runner.apply(step)
-            _copy_displaced_home(runner, directory, steps)
-        except (Interference, OSError) as error:
-            path, why = getattr(error, "path", None) or taken[-1].path, _why(error)
-            try:
-                _revert_steps(runner, taken)
-            except OSError:
-                raise CommitUnfinished(path, why, "committed") from error
-            try:
-                _remove_copies_in_staging(runner, steps)
-                workspace.restore()
-                _mark_taken_back(full, manifest)
-            except OSError:
-                raise CommitUnfinished(path, why, "taken back") from error
-            raise CommitRefused(path, why) from error
-        try:
-            _remove_staging(runner, steps)
-        except OSError as error:
-            raise CommitUnfinished(steps[-1].path, _why(error), "committed") from error
+        with turn(manifest, steps) as may_apply:
+            if may_apply:
+                _take(runner, directory, manifest, steps)
         workspace.restore()
     return manifest
+
+
+def _take(runner: StepRunner, directory: str, manifest: Manifest, steps: Sequence[Step]) -> None:
+    """Take the steps of a commit, or revert all of them."""
+    full = os.path.join(runner.area.path, directory)
+    taken: list[Step] = []
+    try:
+        for step in steps:
+            taken.append(step)
+            runner.apply(step)
+        _copy_displaced_home(runner, directory, steps)
+    except (Interference, OSError) as error:
+        path, why = getattr(error, "path", None) or taken[-1].path, _why(error)
+        try:
+            _revert_steps(runner, taken)
+        except OSError:
+            raise CommitUnfinished(path, why, "committed") from error
+        try:
+            _remove_copies_in_staging(runner, steps)
+            runner.workspace.restore()
+            _mark_taken_back(full, manifest)
+        except OSError:
+            raise CommitUnfinished(path, why, "taken back") from error
+        raise CommitRefused(path, why) from error
+    try:
+        _remove_staging(runner, steps)
+    except OSError as error:
+        raise CommitUnfinished(steps[-1].path, _why(error), "committed") from error
 
 
 def _with_waiting_inodes(
@@ -214,9 +230,13 @@ def _narrowed(
     return {from_latin(path): (before, after)}
 
 
-def resume(area: Area, directory: str, manifest: Manifest) -> bool:
+def resume(
+    area: Area, directory: str, manifest: Manifest, *, is_published: bool = False, is_sound: bool = False
+) -> bool:
     """After a crash or disk failure: finish a commit. If that is impossible, or if no step was taken yet, revert the
-    commit instead. Returns whether the commit was finished."""
+    commit instead. Returns whether the commit was finished. With `is_published`, the changes count already, so the
+    steps are taken even if none was taken yet. `is_sound` says that the power has not failed since the journal was
+    written, so that the content of the new files need not be checked."""
     steps = steps_of(manifest)
     full = os.path.join(area.path, directory)
     live = os.path.dirname(full)
@@ -224,11 +244,14 @@ def resume(area: Area, directory: str, manifest: Manifest) -> bool:
         Tree(area.workspace, forced=True, notes=WidenedModes(live)) as workspace,
         Tree(area.path, forced=True, notes=WidenedModes(live)) as ours,
     ):
-        runner = StepRunner(workspace, ours)
+        before = {each.path: each.before for each in manifest.entries} if is_published else None
+        runner = StepRunner(workspace, ours, before, follows_others=is_published)
         closed = {from_latin(path): mode for path, mode in manifest.notes.get(_OPENED, ())}
         try:
             if not _is_copied_home(runner, directory, steps):
-                if not _is_any_step_applied(runner, steps) or not _is_sound(runner, manifest, steps):
+                if not is_published and not _is_any_step_applied(runner, steps):
+                    raise Interference("")
+                if not is_sound and not _is_sound(runner, manifest, steps):
                     raise Interference("")
                 for step in steps:
                     runner.apply(step)

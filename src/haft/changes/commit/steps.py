@@ -73,12 +73,22 @@ def from_latin(text: str) -> str:
 class StepRunner:
     """Takes and reverts steps in a workspace and its area."""
 
-    def __init__(self, workspace: Tree, area: Tree, before: Mapping[str, Entry | None] | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Tree,
+        area: Tree,
+        before: Mapping[str, Entry | None] | None = None,
+        *,
+        follows_others: bool = False,
+    ) -> None:
         """`before` maps each path that the commit changes to its state when haft read it, also paths inside directories
-        that are removed as a whole. It is None during recovery, when steps may have been taken before."""
+        that are removed as a whole. It is None during recovery, when steps may have been taken before. With
+        `follows_others`, haft may have moved the files into the workspace since it read them: so their ctimes and the
+        inodes of directories do not count."""
         self.workspace = workspace
         self.area = area
         self._before = before
+        self._follows_others = follows_others
 
     def apply(self, step: Step) -> None:
         """Take a step; do nothing if it was already taken. Raises `Interference`, with the step not taken, if another
@@ -146,7 +156,7 @@ class StepRunner:
     def _is_as_left(self, path: str, here: os.stat_result, before: Entry) -> bool:
         """Whether the file is unchanged since haft read `before`. During recovery, a step may have been taken and
         reverted, which changes the ctime: then the content is compared."""
-        if _is_untouched(here, before):
+        if self._is_same(here, before):
             return True
         is_again = self._before is None
         return (
@@ -198,9 +208,14 @@ class StepRunner:
             return True
         for inner, status in out.walk(where):
             seen = self._before.get(path + inner[len(where) :])
-            if seen is None or not _is_untouched(status, seen):
+            if seen is None or not self._is_same(status, seen):
                 return False
         return True
+
+    def _is_same(self, here: os.stat_result, entry: Entry) -> bool:
+        if not self._follows_others:
+            return _is_untouched(here, entry)
+        return stat.S_ISDIR(here.st_mode) if entry.is_directory else _is_unchanged(here, entry)
 
     def _put_in(self, step: Step, waiting: os.stat_result) -> None:
         assert step.put is not None

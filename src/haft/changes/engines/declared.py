@@ -21,6 +21,7 @@ from haft.changes.commit.tree import Tree
 from haft.changes.engines.defaults import TransactionDefaults
 from haft.changes.engines.scope import Scope, stopped_result
 from haft.changes.nested_calls import CallerParts
+from haft.changes.published.views import View
 from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
 from haft.contracts import Changes, Conflict, HaftError, LimitExceeded, StorageFailed, Workspace, WrittenFile
 from haft.values import replace
@@ -42,15 +43,18 @@ class DeclaredTransaction(TransactionDefaults):
         *,
         complete: bool,
         scope: Scope | None = None,
+        view: View | None = None,
+        seen: Workspace | None = None,
     ) -> None:
         """`complete` says that the tool changes files only through this object. If the call is nested in a call that
         works in a layer, `scope` is the scope of that caller, and `workspace` is the workspace as the caller sees
-        it."""
+        it. `view` is the view of the call, and `seen` the workspace as the view shows it."""
         self.scope = scope
-        self._base = transactions.workspace if scope is None else scope.path
+        self.view = view
         self._transactions = transactions
         self._owner = owner
-        self._inner = workspace
+        self._inner = workspace if seen is None else seen
+        self._own_files = workspace
         self._complete = complete
         self.parts = CallerParts()
         self._written: dict[str, PathChange] = {}
@@ -75,17 +79,30 @@ class DeclaredTransaction(TransactionDefaults):
     def open_directory(self, path: str) -> int:
         return self._inner.open_directory(path)
 
+    def show(self, seen: Workspace) -> None:
+        """From now on, the tool sees the workspace as `seen` shows it."""
+        self._inner = seen
+
     def identity(self, path: str) -> Any:
-        return self._inner.identity(path)
+        """The identity of the file that the tool sees, and that of the workspace's own file; None if the tool sees no
+        file."""
+        seen = self._inner.identity(path)
+        return None if seen is None else (seen, self._own_identity(path))
+
+    def _own_identity(self, path: str) -> Any:
+        try:
+            return self._own_files.identity(path)
+        except HaftError:
+            return None  # In the own files, a directory of the path may be a file, or a link that leads out.
 
     def locate(self, path: str) -> str:
         return self._inner.locate(path)
 
-    def seen_at(self, place: str) -> Workspace:
-        return self._inner.seen_at(place)
+    def seen_at(self, place: str, *, is_readonly: bool = False) -> Workspace:
+        return self._inner.seen_at(place, is_readonly=is_readonly)
 
     def prepare(self, path: str, *, expect: Any = None) -> WrittenFile:
-        return self._inner.prepare(path, expect=expect)
+        return self._inner.prepare(path, expect=None if expect is None else expect[0])
 
     def replace(self, path: str, content: bytes, *, expect: Any = None) -> WrittenFile:
         """Write a whole file. The write is checked now, and reaches the workspace when the call ends."""
@@ -93,12 +110,14 @@ class DeclaredTransaction(TransactionDefaults):
             return self._stage(path, content, expect)
 
     def _stage(self, path: str, content: bytes, expect: Any) -> WrittenFile:
-        prepared = self._inner.prepare(path, expect=expect)
-        if self.scope is not None and expect is not None:
+        prepared = self.prepare(path, expect=expect)
+        own = self._own_identity(path) if expect is None else expect[1]
+        if self.scope is not None:
+            seen = self._inner.identity(path) if expect is None else expect[0]
             # `prepare` opened the file for writing, so the overlay copied the file into the caller's layer. If only its
             # ctime differs from what the tool expects, nobody changed it.
             now = self._inner.identity(path)
-            expect = now if now is not None and now[:-1] == expect[:-1] else expect
+            own = now if now is not None and seen is not None and now[:-1] == seen[:-1] else seen
         where = prepared.path
         most = self._transactions.limits.max_files_per_call
         if most and where not in self._written and len(self._written) >= most:
@@ -106,7 +125,7 @@ class DeclaredTransaction(TransactionDefaults):
         upper = self._upper()
         target = os.path.join(upper, where)
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-        with Tree(self._base) as workspace, Tree(upper) as ours:
+        with self._tree() as workspace, Tree(upper) as ours:
             before = read_entry(workspace, where)
             descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
@@ -128,8 +147,12 @@ class DeclaredTransaction(TransactionDefaults):
                 if made not in self._written:
                     self._written[made] = PathChange(made, None, read_entry(ours, made))
             self._written[where] = PathChange(where, before, read_entry(ours, where))
-            self._expected.setdefault(where, expect if expect is not None else self._inner.identity(path))
+            self._expected.setdefault(where, own)
         return prepared
+
+    def _tree(self) -> Tree:
+        """The committed state; for a nested call, the workspace as its caller sees it."""
+        return self._transactions.publisher.committed_tree() if self.scope is None else Tree(self.scope.path)
 
     def _upper(self) -> str:
         if self._place is None:
@@ -161,11 +184,16 @@ class DeclaredTransaction(TransactionDefaults):
                 return settled.error
             with self._transactions.locked():
                 moved = self._moved()
+                manifest = self._as_committed(manifest, moved)
                 upper = os.path.relpath(os.path.join(self._place, "upper"), self._transactions.area.path)
                 error = self._transactions.objection(manifest, upper, moved, granted_paths)
-                error = error or self._transactions.commit_part(owner, manifest, upper, accepted=len(granted_paths) > 1)
+                error = error or self._transactions.commit_part(
+                    owner, manifest, upper, accepted=len(granted_paths) > 1, view=self.view
+                )
             if error is None:
                 self._begin_anew(manifest)
+                if self.view is not None:
+                    self.view.own.append(owner.run)
             return error
 
     def _begin_anew(self, part: Manifest) -> None:
@@ -180,8 +208,29 @@ class DeclaredTransaction(TransactionDefaults):
         """Nothing to do after a nested call."""
 
     def _moved(self) -> list[str]:
-        """The paths that someone else changed in the workspace since the tool wrote them through this object."""
-        return [path for path, seen in self._expected.items() if self._inner.identity(path) != seen]
+        """The paths that someone else changed since the tool wrote them through this object."""
+        if self.scope is not None:
+            return [path for path, seen in self._expected.items() if self._inner.identity(path) != seen]
+        history = self._transactions.history(self.view)
+        files = [each for each in self._written.values() if each.after is None or not each.after.is_directory]
+        found = dict.fromkeys(history.conflicts(files))
+        with self._transactions.tree() as workspace:
+            for path, own in self._expected.items():
+                if self._own_identity(path) != own and not history.is_own(path, workspace.status(path)):
+                    found[path] = None
+        return list(found)
+
+    def _as_committed(self, manifest: Manifest, moved: Sequence[str]) -> Manifest:
+        """The change set, with the committed state of each path as the state before the change: a directory may be
+        there now, and a flush changes the times of files."""
+        entries = []
+        with self._tree() as committed:
+            for each in manifest.entries:
+                before = each.before if each.path in moved else read_entry(committed, each.path)
+                is_there = before is not None and before.is_directory
+                if not (is_there and each.after is not None and each.after.is_directory):
+                    entries.append(replace(each, before=before))
+        return replace(manifest, entries=tuple(entries))
 
     def _manifest(self) -> Manifest:
         entries = tuple(sorted(self._written.values(), key=lambda each: os.fsencode(each.path)))
@@ -202,7 +251,10 @@ class DeclaredTransaction(TransactionDefaults):
         is_layer_open: Callable[[], bool] = lambda: False,
     ) -> TransactionResult:
         """Commit, hold or discard the writes."""
-        settled = self._ended(action, granted_paths, why, stopped)
+        try:
+            settled = self._ended(action, granted_paths, why, stopped)
+        finally:
+            self.leave_view(flushes=bool(self._written))
         return replace(settled, changes=self.parts.with_parts(settled.changes))
 
     def _ended(
@@ -229,13 +281,14 @@ class DeclaredTransaction(TransactionDefaults):
                 moved = self._moved()
                 return transactions.end_change_set(
                     self._owner,
-                    manifest,
+                    self._as_committed(manifest, moved),
                     os.path.relpath(os.path.join(self._place, "upper"), transactions.area.path),
                     action,
                     conflicts=moved,
                     granted_paths=granted_paths,
                     why=why,
                     stopped=stopped,
+                    view=self.view,
                 )
         except (OSError, StorageFailed) as failure:
             return transactions.disk_failure(manifest, failure)

@@ -5,12 +5,28 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 
+from haft.changes.published.views import View
+from haft.changes.transactions import Transactions
+from haft.contracts import Workspace
+
 
 class TransactionDefaults:
     """Base class for transactions of calls whose processes have all ended when `finish` is called."""
 
     covers_others = False
     """Whether changes that others made to the workspace during the call are counted as the call's."""
+
+    view: View | None = None
+    """The view of the call; None if it has none, because it has the workspace alone or shares its caller's layer."""
+    _transactions: Transactions
+
+    def leave_view(self, *, flushes: bool = True) -> None:
+        """End the view of the call, whose changes have been committed, held or discarded."""
+        if self.view is not None:
+            self._transactions.publisher.end_view(self.view, flushes=flushes)
+
+    def show(self, seen: Workspace) -> None:
+        """Does nothing: the call's processes see their layer."""
 
     @contextlib.asynccontextmanager
     async def at_rest(self) -> AsyncIterator[str | None]:

@@ -25,6 +25,7 @@ from haft.changes.commit.exact_copy import copy
 from haft.changes.commit.manifest import PathChange
 from haft.changes.commit.read_entry import read_entry
 from haft.changes.commit.tree import Tree, set_mode
+from haft.changes.published.conflicts import CommitHistory
 from haft.values import dataclass, field
 
 LARGE: Final = 1_000_000
@@ -96,11 +97,14 @@ class LayerReader:
         digests: bool = True,
         known: Mapping[int, str] | None = None,
         stopped: Callable[[], bool] | None = None,
+        history: CommitHistory | None = None,
     ) -> None:
-        """`stamp` is the result of `take_stamp` when the call began. Without `digests`, files are listed but not read.
-        `known` is the result of `read_large`."""
+        """`workspace` is the committed state. `history` explains the changes of it that haft made. `stamp` is the
+        result of `take_stamp` when the call began. Without `digests`, files are listed but not read. `known` is the
+        result of `read_large`."""
         self._digests = digests
         self._known = known or {}
+        self._history = None if history is None or history.is_empty else history
         self._stopped = stopped
         self._workspace = workspace
         self._upper = upper
@@ -125,6 +129,8 @@ class LayerReader:
             waiting += self._directory(path, below, covered)
         found = self._found
         found.conflicts += self._vanished()
+        if self._history is not None:
+            found.conflicts += self._history.conflicts(found.entries)
         found.entries.sort(key=lambda each: os.fsencode(each.path))
         found.conflicts = sorted(set(found.conflicts), key=os.fsencode)
         return found
@@ -138,7 +144,8 @@ class LayerReader:
         for path, origin in self._moved_in:
             inode = int.from_bytes(origin[21:25], "little") if len(origin) >= 25 and origin[4] == 1 else None
             renamed = inode in gone if inode is not None else bool(gone)
-            if not renamed and self._touched(os.path.dirname(path)):
+            is_own = self._history is not None and self._history.is_own(path, None)
+            if not renamed and not is_own and self._touched(os.path.dirname(path)):
                 found.append(path)
         return found
 
@@ -202,9 +209,12 @@ class LayerReader:
         if stat.S_ISDIR(under.st_mode):
             self._remove_below(path)
         self._check(path, under)
-        if before is not None and before.kind == "file" and before.links > 1:
+        if before is not None and before.kind == "file" and before.links - self._private_links(path, before) > 1:
             self._found.split_links.append(path)
         self._found.entries.append(PathChange(path, before, after))
+
+    def _private_links(self, path: str, before: Entry) -> int:
+        return 0 if self._history is None else self._history.private_links(path, before.inode)
 
     def _remove(self, path: str, under: os.stat_result | None) -> None:
         if under is None:
@@ -231,7 +241,9 @@ class LayerReader:
         return read_entry(tree, path, status, forced=True, stopped=self._stopped)
 
     def _check(self, path: str, under: os.stat_result) -> None:
-        if self._changed.get(under.st_ino, under.st_ctime_ns) >= self._stamp:
+        if self._changed.get(under.st_ino, under.st_ctime_ns) < self._stamp:
+            return
+        if self._history is None or not self._history.is_own(path, under):
             self._found.conflicts.append(path)
 
     def _touched(self, directory: str) -> bool:

@@ -20,6 +20,7 @@ from haft.changes.engines.defaults import TransactionDefaults
 from haft.changes.engines.layer import LayerContents, LayerReader, TooDeep, read_large, take_stamp
 from haft.changes.engines.layer_copy import replace_by_copy
 from haft.changes.engines.scope import Scope, stopped_result
+from haft.changes.published.views import View
 from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
 from haft.contracts import Changes, Conflict, HaftError, Layer, LimitExceeded, StorageFailed, ToolFailed
 from haft.files import shown
@@ -41,11 +42,19 @@ class OverlayTransaction(TransactionDefaults):
     lock = None
 
     def __init__(
-        self, transactions: Transactions, owner: Owner, above: Scope | None = None, *, makes_calls: bool = False
+        self,
+        transactions: Transactions,
+        owner: Owner,
+        above: Scope | None = None,
+        *,
+        makes_calls: bool = False,
+        view: View | None = None,
     ) -> None:
         """If this call is nested in a call that works in a layer, `above` is the scope of that caller. `makes_calls`
-        says that this call may make nested calls itself."""
+        says that this call may make nested calls itself. `view` is the view of the call; a nested call in a layer has
+        that of its caller."""
         self._above = above
+        self.view = view
         self._transactions = transactions
         self._owner = owner
         name = f"{owner.run}.layer"
@@ -59,14 +68,18 @@ class OverlayTransaction(TransactionDefaults):
         if (root.st_uid, root.st_gid) != (mine.st_uid, mine.st_gid) and os.geteuid() == 0:
             os.chown(self._upper, root.st_uid, root.st_gid)
         os.chmod(self._upper, stat.S_IMODE(root.st_mode))
-        lowers = () if above is None else above.finished_layers(self._place, name)
+        in_area = f"{transactions.live_in_area}/{name}"
+        if above is not None:
+            lowers = above.finished_layers(self._place, in_area)
+        else:
+            lowers = () if view is None else view.lowers
         self._scope = Scope(transactions, owner.run, self._upper, lowers)
         self.scope = self._scope if makes_calls else None
         self._top = workspace_root.state_of(self._upper)
         self._began = time.time()
         self._stamp = take_stamp(self._place)
-        view = self._scope.set_view if makes_calls else None
-        self.layer = Layer(name, layer_options(), (mine.st_dev, mine.st_ino), lowers, view=view)
+        on_view = self._scope.set_view if makes_calls else None
+        self.layer = Layer(in_area, layer_options(), (mine.st_dev, mine.st_ino), lowers, view=on_view)
         self._doubt: str | None = None
 
     def is_untouched(self) -> bool:
@@ -103,7 +116,21 @@ class OverlayTransaction(TransactionDefaults):
         if self.is_untouched():
             self._scope.drop()
             self.drop()
+            self.leave_view(flushes=False)
             return TransactionResult(Changes("overlay", complete=self._doubt is None, reason=self._doubt))
+        try:
+            return self._finish(action, granted_paths, why, stopped, is_layer_open)
+        finally:
+            self.leave_view()
+
+    def _finish(
+        self,
+        action: EndAction,
+        granted_paths: Sequence[str],
+        why: str | None,
+        stopped: Callable[[], bool],
+        is_layer_open: Callable[[], bool],
+    ) -> TransactionResult:
         transactions = self._transactions
         try:
             if action == "discard":
@@ -142,6 +169,7 @@ class OverlayTransaction(TransactionDefaults):
                     judged_paths=self._scope.granted_to_calls(found.entries),
                     why=why,
                     stopped=stopped,
+                    view=self.view,
                 )
         except (OSError, StorageFailed) as failure:
             return self._unread(failure)
@@ -188,9 +216,15 @@ class OverlayTransaction(TransactionDefaults):
         *,
         digests: bool = True,
     ) -> LayerContents:
-        seen = self._transactions.tree() if self._above is None else Tree(self._above.path, forced=True)
+        transactions = self._transactions
+        if self._above is None:
+            seen, history = transactions.publisher.committed_tree(), transactions.history(self.view)
+        else:
+            seen, history = Tree(self._above.path, forced=True), None
         with seen as workspace, Tree(self._upper, forced=True) as upper:
-            return LayerReader(workspace, upper, self._stamp, digests=digests, known=known, stopped=stopped).read()
+            return LayerReader(
+                workspace, upper, self._stamp, digests=digests, known=known, stopped=stopped, history=history
+            ).read()
 
     def _manifest(self, found: LayerContents) -> Manifest:
         contained = self._scope.contained_runs()

@@ -102,7 +102,7 @@ class Scope:
 
     def finished_layers(self, place: str, name: str) -> tuple[Finished, ...]:
         """The layers that are mounted below the layer of a nested call, topmost first. The first is a copy of this
-        call's layer, made in the directory `place`, which is the directory `name` in `live`."""
+        call's layer, made in the directory `place`, which is the directory `name` in the area."""
         with os.scandir(self._upper) as found:
             if next(found, None) is None:
                 return self._lowers

@@ -13,19 +13,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from haft.changes.commit.journal import remove_inside
 from haft.changes.commit.tree import Tree
 from haft.changes.engines.layer import LayerContents, TooDeep, read_large
 from haft.changes.engines.layer_copy import replace_by_copy
 from haft.changes.engines.overlay import OverlayTransaction
+from haft.changes.published.views import View
 from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
 from haft.changes.uncancellable import await_uncancellable, run_uncancellable
 from haft.contracts import HaftError, Layer, LayeredSession, StorageFailed, new_run_id
 from haft.files import shown
 from haft.values import dataclass
 
+TakeView = Callable[[], Awaitable[View]]
 MOST_HOLDERS = 10
 WHY = "its process wrote it between two calls"
 
@@ -88,26 +90,28 @@ class SessionCalls:
         assert self._between is not None
         return self._between.layer
 
-    async def begin(self, owner: Owner) -> SessionTransaction:
+    async def begin(self, owner: Owner, take_view: TakeView) -> SessionTransaction:
         """A transaction for one call, after the earlier calls have ended. Raises `SessionEnded` if the process has
         ended."""
         assert self.session is not None
         await self._turn.acquire()
         try:
-            return await await_uncancellable(self._begin(self.session, owner))
+            return await await_uncancellable(self._begin(self.session, owner, take_view))
         except BaseException:
             self._turn.release()
             raise
 
-    async def _begin(self, session: LayeredSession, owner: Owner) -> SessionTransaction:
+    async def _begin(self, session: LayeredSession, owner: Owner, take_view: TakeView) -> SessionTransaction:
         try:
             holders = await session.stop()
             written = await self.collect_writes()
-            transaction = SessionTransaction(self._transactions, owner, self, holders, written)
+            view = await take_view()
+            transaction = SessionTransaction(self._transactions, owner, self, holders, written, view)
             self._last = owner
             try:
                 await session.resume(transaction.layer)
             except BaseException:
+                transaction.leave_view()
                 transaction.drop()
                 raise
         except ConnectionResetError:
@@ -213,8 +217,9 @@ class SessionTransaction(OverlayTransaction):
         calls: SessionCalls,
         holders: Sequence[str],
         written: WritesBetweenCalls | None,
+        view: View,
     ) -> None:
-        super().__init__(transactions, owner, makes_calls=True)
+        super().__init__(transactions, owner, makes_calls=True, view=view)
         self._calls = calls
         self._holders = list(holders)
         self.written = written

@@ -19,12 +19,13 @@ from haft.changes.commit.area import filesystem, mounts_inside, remove
 from haft.changes.commit.images import Images
 from haft.changes.commit.journal import CommitRefused, CommitUnfinished, write_journal
 from haft.changes.commit.manifest import Manifest
+from haft.changes.commit.read_entry import CallStopped
 from haft.changes.commit.rebuild import Rebuilder
 from haft.changes.commit.steps import as_latin
 from haft.changes.commit.widened_modes import WidenedModes
 from haft.changes.engines import workspace_root
 from haft.changes.engines.defaults import TransactionDefaults
-from haft.changes.nested_calls import CallerParts, Lock
+from haft.changes.nested_calls import SHARED, CallerParts, Lock
 from haft.changes.reversal_plan import ReversalPlan, ReversalSources, hard_links_in
 from haft.changes.snapshots.comparison import changes_between
 from haft.changes.snapshots.snapshot import Comparison, OverBudget, Snapshot, Snapshots
@@ -81,11 +82,16 @@ class SnapshotTransaction(TransactionDefaults):
         transactions = self._transactions
         self.lock.descriptor = transactions.take_lock(stopped)
         try:
+            if SHARED.get() is None:  # Otherwise the caller has the workspace alone.
+                self.lock.views = transactions.publisher.take_alone(self._owner.run, stopped)
             self._top = workspace_root.state_of(transactions.workspace)
             self._unseen = self._write_back_pages()
             self._before = self._snapshots.take(transactions.workspace, self._budget, stopped, report)
             transactions.blobs.sync()
             self._find_changes_between(self._before)
+        except InterruptedError:
+            self.abandon()
+            raise CallStopped from None
         except OverBudget as error:
             self.abandon()
             largest = ", ".join(f"{shown(path)} ({size / 1e6:,.0f} MB)" for path, size in error.largest[:3])
@@ -225,7 +231,7 @@ class SnapshotTransaction(TransactionDefaults):
         """Revert a change set that is in the workspace, then hold or discard it."""
         transactions = self._transactions
         try:
-            upper = revert_changes(transactions, self._owner.run, manifest)
+            upper = revert_changes(transactions, self._owner.run, manifest, self.lock)
         except CommitUnfinished as left:
             # The unfinished commit is the one that reverts the call's changes: if it gets finished, they are held.
             other: Literal["committed", "taken back"] = "taken back" if left.becomes == "committed" else "committed"
@@ -296,7 +302,7 @@ def snapshots_of(transactions: Transactions) -> Snapshots:
     return Snapshots(os.path.dirname(transactions.area.lock), transactions.blobs, WidenedModes(transactions.live))
 
 
-def revert_changes(transactions: Transactions, run: str, manifest: Manifest) -> str:
+def revert_changes(transactions: Transactions, run: str, manifest: Manifest, lock: Lock) -> str:
     """Revert a change set that is in the workspace, and move the call's new files to the directory that would hold them
     if the call had worked in a layer. Returns that directory, relative to the area."""
     layer = f"{transactions.live_in_area}/{run}.layer"
@@ -318,7 +324,7 @@ def revert_changes(transactions: Transactions, run: str, manifest: Manifest) -> 
                 lambda known, path: transactions.make_hard_link(run, known, path),
             )
             back = replace(manifest, entries=tuple(plan.entries), notes={**manifest.notes, "then": "hold"})
-            transactions.commit(run, back, sources, mirror=upper)
+            transactions.commit(run, back, sources, mirror=upper, lock=lock)
     finally:
         images.close()
         rebuilder.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from haft.contracts import (
     Changes,
     Deadlock,
     Failure,
+    Isolation,
     Outcome,
     RunId,
     Session,
@@ -35,7 +37,7 @@ from haft.sandbox import Sandbox
 from haft.values import replace
 
 if TYPE_CHECKING:
-    from haft.changes import EndAction, EngineSelector, Owner, Scope, Transaction, TransactionResult
+    from haft.changes import EndAction, EngineSelector, Owner, Scope, Transaction, TransactionResult, View
 
 REMOTE = Changes(complete=False, reason="it runs elsewhere: its changes are not tracked")
 OUTSIDE = "one of its commands ran outside the layer that collects its changes"
@@ -52,7 +54,9 @@ class Transact:
         workspace: Workspace,
         sandbox: Sandbox,
         confinements: Confinements,
+        isolation: Isolation,
     ) -> None:
+        self._isolation = isolation
         self._sandbox = sandbox
         self._confinements = confinements
         self._engine_selector = engine_selector
@@ -83,7 +87,11 @@ class Transact:
             return await self._run_to_end(run, proceed)
         caller = next((each for each in nesting.callers(run) if each.transaction is not None), None)
         if caller is None:
-            return await self._run_to_end(run, proceed)
+            with changing.exempt([each.view for each in nesting.callers(run) if each.view]):
+                try:
+                    return await self._run_to_end(run, proceed)
+                finally:
+                    await self._renew_views(run)
         lock = next(
             (each.transaction.lock for each in nesting.callers(run) if each.transaction and each.transaction.lock), None
         )
@@ -91,10 +99,13 @@ class Transact:
         scope = None if caller.transaction is None else caller.transaction.scope
         if scope is not None and not await scope.wait_for_view():
             scope = None
-        with changing.share_lock(lock):
+        with changing.share_lock(lock), changing.exempt([each.view for each in nesting.callers(run) if each.view]):
             if caller.transaction is None or caller.transaction.lock is None:
                 await self._pause(caller, run)
-                return await self._run_to_end(run, proceed, scope)
+                try:
+                    return await self._run_to_end(run, proceed, scope)
+                finally:
+                    await self._renew_views(run)
             if not changes:
                 return await self._run_to_end(run, proceed)
             # A caller that has locked the workspace shares the lock with its calls, with one call at a time.
@@ -104,6 +115,36 @@ class Transact:
                     return await self._run_to_end(run, proceed)
                 finally:
                     await run_uncancellable(caller.transaction.resume)
+
+    async def _renew_views(self, run: Run) -> None:
+        """Let the callers of a run see what it committed."""
+        for caller in nesting.callers(run):
+            view = caller.view
+            if view is not None and not view.is_over:
+                view.own.append(run.id)
+                await run_uncancellable(functools.partial(self._engine_selector().renew_view, view))
+                seen = await self._engine_selector().seen_through(view, self._workspace)
+                if caller.transaction is not None:
+                    caller.transaction.show(seen)
+                elif caller.workspace is not None:
+                    caller.workspace = seen
+
+    async def _take_view(self, run: Run) -> View:
+        """Take the view of a call."""
+
+        def waiting(other: str | None) -> None:
+            if run.status != "queued":
+                run.set_status("queued", {} if other is None else {"waitsFor": other})
+
+        view = await self._engine_selector().take_view(run.id, waiting)
+        view.isolation = run.call.isolation or self._isolation
+        view.reads = None if run.call.footprint is None else run.call.footprint.reads
+        batch = run.batch
+        if batch is not None:
+            view.check = functools.partial(batch.check_commit, run)
+            batch.started(run)
+        run.view = view
+        return view
 
     async def _pause(self, caller: Run, run: Run) -> None:
         """Make everything that the caller has changed so far visible to `run`, a call that the caller makes."""
@@ -124,7 +165,9 @@ class Transact:
         try:
             spec = run.tool.spec
             if scope is None and spec.effects.readonly and spec.hosting == "in-process":
-                outcome = await proceed(run)  # The call changes nothing, so `_run_tracked` would do the same.
+                # The call changes nothing, so `_run_tracked` would do the same. A function of the embedding program
+                # reads the workspace itself.
+                outcome = await (self._run_viewing(run, proceed) if spec.provenance == "builtin" else proceed(run))
             else:
                 outcome = await self._run_tracked(run, proceed, scope)
         except asyncio.CancelledError:
@@ -151,7 +194,7 @@ class Transact:
             return evolve(await proceed(run), changes=REMOTE)
         if spec.effects.readonly or isinstance(tool, changing.OwnChanges):
             # The call changes nothing, or is a command such as undo, which makes its own change set.
-            return await (proceed(run) if scope is None else self._run_reading(run, proceed, scope))
+            return await self._run_reading(run, proceed, scope)
         if spec.hosting != hosting:
             spec = replace(spec, hosting=hosting)
         if await self._cannot_write(run):
@@ -166,7 +209,14 @@ class Transact:
             transaction = await self._engine_selector().begin_background(owner, tell)
         else:
             transaction = await self._engine_selector().begin(
-                spec, owner, self._workspace, tell, lambda: _session(run), scope, _started(run)
+                spec,
+                owner,
+                self._workspace,
+                tell,
+                lambda: self._take_view(run),
+                lambda: _session(run),
+                scope,
+                _started(run),
             )
         if isinstance(transaction, Changes):
             outcome = await proceed(run)
@@ -191,12 +241,34 @@ class Transact:
 
     async def _run_reading(self, run: Run, proceed: Proceed, scope: Scope | None) -> Outcome:
         """Run a call that changes nothing itself. The call sees the changes of its caller."""
-        if scope is None or run.tool.spec.hosting == "session" or isinstance(run.tool, changing.OwnChanges):
+        if run.tool.spec.hosting == "session" or isinstance(run.tool, changing.OwnChanges):
             return await proceed(run)
+        if scope is None:
+            return await self._run_viewing(run, proceed)
         run.workspace = self._workspace.seen_at(scope.path)
         async with self._engine_selector().readonly_layer(run.id, scope) as layer:
             run.revise(layer=layer if layer.lowers else None)
             return await proceed(run)
+
+    async def _run_viewing(self, run: Run, proceed: Proceed) -> Outcome:
+        """Run a call that only reads: it sees one committed state of the workspace, as of its start."""
+        if changing.has_workspace_alone() or self._engine_selector().is_off:
+            return await proceed(run)
+        view, in_process = await self._take_view(run), run.tool.spec.hosting == "in-process"
+        try:
+            async with self._engine_selector().reading(view, self._workspace, in_process=in_process) as (layer, seen):
+                run.revise(layer=layer)
+                run.workspace = None if seen is self._workspace else seen
+                return await proceed(run)
+        finally:
+            self._note_torn(run)
+
+    def _note_torn(self, run: Run) -> None:
+        if run.view is not None and run.view.torn is not None:
+            run.add_note(
+                f"its view of the workspace was not one committed state: the changes of {run.view.torn} were written"
+                " while it ran, because it ran longer than `changes.flush_seconds`"
+            )
 
     async def _cannot_write(self, run: Run) -> bool:
         """Whether the sandbox prevents the call from writing any file that haft tracks, so that there is nothing to
@@ -219,8 +291,10 @@ class Transact:
             action, why = "hold", "the call was stopped before it ended by itself"
         elif code == "cancelled":
             action = "discard"
+        await self._engine_selector().prepare_commit()
         result = await self._finish_transaction(run, transaction, action, why)
         run.changes = result.changes
+        self._note_torn(run)
         if result.error is not None:
             failure = with_run_id(result.error.failure(), run.id)
             return evolve(outcome, status="error", error=failure, changes=result.changes)
