@@ -50,6 +50,8 @@ class Trail:
         facts["arguments"] = call.arguments
         facts["cwd"] = call.cwd
         facts["digest"] = None if call.tool is None else call.tool.spec.digest
+        if call.batch is not None:
+            facts["batch"] = call.batch
         if call.env:
             facts["env"] = sorted(call.env)
         if call.config:

@@ -107,12 +107,15 @@ if TYPE_CHECKING:
     from haft.contracts.locales import PLAIN_LOCALE, is_locale_variable, non_utf8_variable, reads_utf8
     from haft.contracts.names import (
         RUN_ID,
+        BatchId,
         HostId,
         RunId,
         ThreadId,
         ToolName,
         clean_tool_name,
+        is_batch_id,
         is_tool_name,
+        new_batch_id,
         new_host_id,
         new_run_id,
         new_thread_id,
@@ -195,8 +198,8 @@ else:
             "limits": "Limits LimitsApplied PROCESS_LIMITS",
             "locales": "PLAIN_LOCALE non_utf8_variable is_locale_variable reads_utf8",
             "names": (
-                "HostId RUN_ID RunId ThreadId ToolName "
-                "clean_tool_name is_tool_name new_host_id new_run_id new_thread_id"
+                "BatchId HostId RUN_ID RunId ThreadId ToolName "
+                "clean_tool_name is_batch_id is_tool_name new_batch_id new_host_id new_run_id new_thread_id"
             ),
             "outcome": "UNAUDITED_FIELDS NO_LIMITS OUTCOME_FIELDS Outcome outcome_from",
             "passed_variables": "EVALUATED_VARIABLES ALWAYS_PASSED NETWORK_VARIABLES PROXY_VARIABLES",

@@ -165,6 +165,9 @@ class ApprovalRequest:
     no effect."""
     together: tuple[str, int] | None = None
     """For a question: an id that all questions have that the tool asks at once, and how many these are."""
+    batch: tuple[str, int] | None = None
+    """For a call of a batch: the id of the batch, and how many of its calls are asked about together. An approver that
+    has a method `approve_batch` gets all these requests at once."""
     client_may_approve: bool = True
     """Whether a person may approve through an MCP client. False for dangerous calls and for changed definitions, unless
     the setting `approval.trusted_clients` names the client."""
@@ -214,4 +217,8 @@ An approver is asked only about calls and builds, unless the service was opened 
 this option the approver is also asked about connections to hosts that were not granted: `request.connection` has the
 host, the port and the program, and the answer decides only about this host and port. So an approver that decides by the
 name of the tool, and does not look at `request.connection`, opens no host. In the same way, an approver gets questions
-of tools (`request.question`) only with `answers_questions=True`."""
+of tools (`request.question`) only with `answers_questions=True`.
+
+An approver may be an object that can be called and that also has a method `approve_batch(requests)`. It gets the
+requests of all calls of a batch that need approval, and returns a list with one answer for each, in the same order. An
+approver without this method is asked about one call after another."""

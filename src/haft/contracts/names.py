@@ -1,7 +1,7 @@
-"""The names of tools and the ids of runs, threads and hosts.
+"""The names of tools and the ids of runs, batches, threads and hosts.
 
-All are plain strings at run time, and distinct types for the type checker. Ids of runs and hosts sort by their creation
-time, so that a table with such a key is also sorted by age.
+All are plain strings at run time, and distinct types for the type checker. Ids of runs, batches and hosts sort
+by their creation time, so that a table with such a key is also sorted by age.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ ToolName = NewType("ToolName", str)
 RunId = NewType("RunId", str)
 ThreadId = NewType("ThreadId", str)
 HostId = NewType("HostId", str)
+BatchId = NewType("BatchId", str)
 
 TOOL_NAME = regex(r"[A-Za-z0-9_-]{1,64}")
 RUN_ID = regex(r"r_[0-9a-f]{24}")
@@ -64,6 +65,16 @@ def _stamp() -> str:
 def new_run_id() -> RunId:
     """A new run id: `r_` and 24 characters. Later ids sort after earlier ones."""
     return RunId("r_" + _stamp())
+
+
+def new_batch_id() -> BatchId:
+    """A new batch id: `b_` and 24 characters. Later ids sort after earlier ones."""
+    return BatchId("b_" + _stamp())
+
+
+def is_batch_id(text: str) -> bool:
+    """Whether `text` is the id of a batch, and not of a run or a request."""
+    return text.startswith("b_")
 
 
 def new_host_id() -> HostId:

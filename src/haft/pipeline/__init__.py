@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.pipeline.batch import Batch
+    from haft.pipeline.batch_plan import BatchPlan, PlannedCall, plan
+    from haft.pipeline.batched_calls import BatchedCall, read_calls
     from haft.pipeline.footprints import Footprints
     from haft.pipeline.hooks import preview_of
     from haft.pipeline.order import Dependencies
@@ -20,6 +23,9 @@ else:
     __getattr__ = face(
         __name__,
         {
+            "batch": "Batch",
+            "batch_plan": "BatchPlan PlannedCall plan",
+            "batched_calls": "BatchedCall read_calls",
             "footprints": "Footprints",
             "hooks": "preview_of",
             "order": "Dependencies",

@@ -179,17 +179,17 @@ class ApprovalBroker:
         approved."""
         with nesting.waits_for_person(run):
             if run.parent is None:
-                given = await self._answer(run.call, request)
+                given = await self._answer(run, request)
             else:
                 async with nesting.callers_paused(run):
-                    given = await self._answer(run.call, request)
+                    given = await self._answer(run, request)
         return self._recorded(run.call, request, given)
 
     async def ask_while_running(self, run: Run, request: ApprovalRequest, seconds: float) -> ReceivedAnswer:
         """Like `ask`, for a request of a call in progress: the run and its callers keep their places in the queue. The
         request expires after `seconds` seconds, also if the approver has not answered."""
         with nesting.waits_for_person(run):
-            given = await self._answer(run.call, request, seconds)
+            given = await self._answer(run, request, seconds)
         return self._recorded(run.call, request, given)
 
     def _recorded(self, call: Call, request: ApprovalRequest, given: ReceivedAnswer) -> ReceivedAnswer:
@@ -206,9 +206,9 @@ class ApprovalBroker:
         self._record(call, principal, name, answer, request)
         return replace(answer, who=principal)
 
-    async def _answer(self, call: Call, request: ApprovalRequest, seconds: float | None = None) -> ReceivedAnswer:
+    async def _answer(self, run: Run, request: ApprovalRequest, seconds: float | None = None) -> ReceivedAnswer:
         """The answer to a request. With `seconds`, the request expires after this time, whoever could answer."""
-        asked = self._approver_of(call, request)
+        call, asked = run.call, self._approver_of(run, request)
         approver = _ApproverTask(self._untrusted, asked, self._trusted_clients, may_last=not self._needs_proof)
         if asked is not None:
             approver.begin(replace(request, client_may_approve=False, to_allow=()) if self._needs_proof else request)
@@ -225,8 +225,12 @@ class ApprovalBroker:
         finally:
             await approver.stop()
 
-    def _approver_of(self, call: Call, request: ApprovalRequest) -> Approver | None:
+    def _approver_of(self, run: Run, request: ApprovalRequest) -> Approver | None:
         """Who answers this request, besides people in the inbox."""
+        call, ask_together = run.call, getattr(self._approver, "approve_batch", None)
+        if ask_together is not None and run.batch is not None and request.batch is not None and request.batch[1] > 1:
+            question = run.batch.question
+            return lambda request: question.answer(request, ask_together)
         if call.attachment is not None:
             is_about_call = request.diff is None and request.build is None and request.connection is None
             return call.attachment.approve if is_about_call and request.question is None else None
@@ -482,6 +486,7 @@ def request_content(request: ApprovalRequest) -> dict[str, Any]:
         "chainTools": list(request.chain_tools),
         "pin": request.pin,
         "build": request.build,
+        "batch": None if request.batch is None else request.batch[0],
         "connection": None if request.connection is None else request.connection.to_json(),
         "question": None if request.question is None else request.question.to_json(),
     }

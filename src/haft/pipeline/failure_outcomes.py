@@ -8,6 +8,7 @@ from haft.contracts import (
     NOT_RUN,
     UNTRACKED,
     Bug,
+    DependencyFailed,
     Failure,
     HaftError,
     Outcome,
@@ -48,7 +49,12 @@ def outcome_so_far(run: Run, status: Status, error: Failure | None) -> Outcome:
 def failed_outcome(run: Run, error: HaftError) -> Outcome:
     """The outcome of a run in which a stage or a tool raised an error."""
     run.end_output()
-    return outcome_so_far(run, "rejected-by-user" if isinstance(error, Rejected) else "error", error.failure())
+    status: Status = "error"
+    if isinstance(error, Rejected):
+        status = "rejected-by-user"
+    elif isinstance(error, DependencyFailed):
+        status = "cancelled"
+    return outcome_so_far(run, status, error.failure())
 
 
 def cancelled_outcome(run: Run) -> Outcome:

@@ -2,11 +2,11 @@
 
     service.call(name, arguments) ─► Run          (await it, iterate over it, cancel it)
                     │
-    record → resolve  → validate → decide → approve  → review   → approve_build → take_locks
-    audit    registry   schema     policy   a person   a person   a person        schedule
-                                                                                  │
-                  invoke   ← limit    ← confine ← transact ← prepare  ← queue ◄───┘
-                  the tool   deadline   sandbox   changes    the tool   schedule
+    record → retry_lookup → resolve  → validate → decide → approve  → review   → approve_build → keep_order
+    audit    batch          registry   schema     policy   a person   a person   a person        batch
+                                                                                                   │
+             invoke   ← limit    ← confine ← transact ← prepare  ← queue    ← take_locks ◄─────────┘
+             the tool   deadline   sandbox   changes    the tool   schedule   schedule
 
 Every call of every tool goes through this pipeline. Neither the format of the tool nor the surface that made the call
 matters.
@@ -26,6 +26,11 @@ The order of the stages makes calls safe:
   drops them.
 - `approve_build` lies outside `queue` too. `prepare` may find that a package must be built. Then `approve_build` asks a
   person, and after an approval it runs the stages from `queue` on a second time.
+- `keep_order` comes after everything that a person answers, and before `queue`, so that a call that waits for an
+  earlier call of its batch holds no place. If that call has changed something meanwhile, `keep_order` looks up the
+  tool, validates, decides and compares once more: an approval holds only for what the person saw.
+- `retry_lookup` lies around all stages whose result an earlier call of the same batch may change: a tool that is
+  missing now may be there at the call's turn.
 - `take_locks` comes before `queue`, so that a call holds no place while it waits for a lock. It comes before
   `transact`, so that a call sees what the calls that it waited for have committed.
 - `prepare` comes before `transact` and `limit`. It makes the environment that a tool needs, such as a virtual
@@ -84,10 +89,12 @@ from haft.pipeline.stages import (
     Decide,
     Durability,
     Invoke,
+    KeepOrder,
     Prepare,
     Queue,
     Record,
     Resolve,
+    RetryLookup,
     Review,
     TakeLocks,
     Transact,
@@ -245,8 +252,19 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
     def how_to_connect(run: Run, grant: str) -> str:
         return dependencies.sandbox.how_to_connect(grant, run.call.confinement)
 
+    resolve = Resolve(dependencies.catalogue, dependencies.renew, dependencies.sandbox)
     validate = Validate(context, untrusted)
     decide = Decide(dependencies.decide, dependencies.sandbox, dependencies.engine_selector)
+    approve = Approve(
+        broker,
+        dependencies.save_approval,
+        dependencies.pin_first_use,
+        validate,
+        decide,
+        dependencies.sandbox,
+        confinements,
+        preview_context,
+    )
     return (
         Record(
             live,
@@ -256,21 +274,14 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
             dependencies.durability,
             how_to_connect,
         ),
-        Resolve(dependencies.catalogue, dependencies.renew, dependencies.sandbox),
+        RetryLookup(),
+        resolve,
         validate,
         decide,
-        Approve(
-            broker,
-            dependencies.save_approval,
-            dependencies.pin_first_use,
-            validate,
-            decide,
-            dependencies.sandbox,
-            confinements,
-            preview_context,
-        ),
+        approve,
         Review(broker, dependencies.engine_selector),
         ApproveBuild(broker, dependencies.sandbox),
+        KeepOrder(resolve, validate, decide, approve, dependencies.workspace),
         TakeLocks(dependencies.footprints, dependencies.locks, dependencies.waiting_line),
         Queue(
             Admission(dependencies.limits.max_concurrent, dependencies.limits.max_concurrent_per_user),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from haft.contracts import BadUsage, Call, ConnectionObserver, RunId
+from haft.contracts import BadUsage, Call, ConnectionObserver, Footprint, RunId, Tool
 from haft.pipeline import nesting
+from haft.pipeline.batch import Batch
+from haft.pipeline.batched_calls import BatchedCall
 from haft.pipeline.chain import fold
 from haft.pipeline.connections import RunConnections, refuse
 from haft.pipeline.order import Dependencies, stages
@@ -24,6 +27,7 @@ class Pipeline:
         self._live: dict[RunId, Run] = {}
         self._untrusted = UntrustedCalls()
         order = stages(dependencies, self._live, self._untrusted)
+        self._footprints = dependencies.footprints
         record = order[0]
         assert isinstance(record, Record)
         self._record = record
@@ -52,6 +56,28 @@ class Pipeline:
         # run until it has ended.
         run.attach_task(asyncio.get_running_loop().create_task(self._carry(run)))
         return run
+
+    def batch(self, calls: Sequence[BatchedCall]) -> Batch:
+        """A batch of these calls, which have no runs yet."""
+        return Batch(calls, self._footprint_of)
+
+    async def footprint_of(self, tool: Tool, arguments: Mapping[str, Any], cwd: str) -> Footprint:
+        """What a call of the tool with these arguments may touch, before anything is decided about it."""
+        return await self._footprints.of(tool, arguments, cwd=cwd)
+
+    async def _footprint_of(self, run: Run) -> Footprint:
+        call = run.call
+        footprint = await self._footprints.of(
+            run.tool,
+            call.arguments,
+            cwd=call.cwd,
+            env=call.env,
+            grants=call.grants,
+            decision=call.decision,
+            is_nested=run.parent is not None,
+        )
+        run.revise(footprint=footprint)
+        return footprint
 
     def connections_of(self, run: RunId) -> ConnectionObserver | None:
         """The observer of a live run's connections, for a process that outlives its calls. Returns None if the run has
@@ -94,6 +120,8 @@ class Pipeline:
             del self._live[run.call.run]
             if run.parent is not None:
                 nesting.detach_from_caller(run)
+        if run.batch is not None:
+            run.batch.end(run, outcome)
         run.finish(outcome)
         if self._after_each is not None:
             self._after_each()

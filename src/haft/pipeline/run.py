@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from haft.contracts import (
@@ -35,6 +35,7 @@ from haft.values import dataclass
 
 if TYPE_CHECKING:
     from haft.changes import Transaction, View
+    from haft.pipeline.batch import Batch
     from haft.pipeline.connections import RunConnections
     from haft.pipeline.deadline import Deadline
     from haft.pipeline.output_buffer import OutputBuffer
@@ -53,25 +54,22 @@ class ProgramLog:
     """Whether some of it may be about other calls."""
 
 
+@dataclass(frozen=True, slots=True)
+class ApprovedCall:
+    """A call as a person approved it."""
+
+    call: Call
+    """The call when the person was asked, with the arguments that the person approved."""
+    shown: Mapping[str, Any]
+    """The request that was shown: see `request_content`."""
+
+
 class RunRecorder(Protocol):
     """Is told about every step of a run, before the observers are told."""
 
     def on_status(self, run: Run) -> None: ...
 
     def on_event(self, run: Run, event: Event) -> None: ...
-
-
-class RunsInOrder(Protocol):
-    """What a batch does for its runs while they work."""
-
-    def started(self, run: Run) -> None:
-        """The run has taken its view of the workspace."""
-        ...
-
-    def check_commit(self, run: Run, paths: list[str]) -> str | None:
-        """Why the run may not commit changes of these paths, because of the order of the batch; None if it may. Called
-        in the thread that commits."""
-        ...
 
 
 class _NoRecorder:
@@ -91,8 +89,8 @@ class Run:
 
     __slots__ = (
         "_cancel_requested", "_child_lock", "_facts", "_next_seq", "_observers", "_on_activity", "_outcome",
-        "_recorder", "_task", "_task_has_started", "_waiters", "batch", "call", "cancelled_by", "changes", "children",
-        "connections", "deadline", "descendants", "ended_children", "has_waited", "hold", "is_saved",
+        "_recorder", "_task", "_task_has_started", "_waiters", "approved", "batch", "call", "cancelled_by", "changes",
+        "children", "connections", "deadline", "descendants", "ended_children", "has_waited", "hold", "is_saved",
         "make_output_buffer", "notes", "output_buffer", "parent", "place", "program_log", "questions",
         "resolved_confinement", "started_at", "states", "status", "tool_has_ended", "transaction", "unanswerable",
         "unsaved_events", "view", "workspace",
@@ -131,6 +129,10 @@ class Run:
         """The runs that this one made and that have not ended."""
         self.descendants: list[RunId] = []
         """The runs below this one that have ended: those that it made, and those that they made."""
+        self.batch: Batch | None = None if parent is None else parent.batch
+        """The batch that the run belongs to, itself or as a part of its caller; None for most runs."""
+        self.approved: ApprovedCall | None = None
+        """For a call of a batch that a person approved: what the person saw."""
         self.tool_has_ended = False
         """Whether the tool has ended, so that the run can make no more calls."""
         self.place: Slot | None = None
@@ -142,8 +144,6 @@ class Run:
         self.transaction: Transaction | None = None
         self.view: View | None = None
         """The committed state of the workspace that the call sees; None before the call begins."""
-        self.batch: RunsInOrder | None = None
-        """The batch that the run belongs to."""
         self._child_lock: asyncio.Lock | None = None
         self.notes: list[str] = []
         """Texts for the person, which go into the outcome: see `add_note`."""

@@ -115,6 +115,12 @@ class RunRecord:
         return None if parent is None else RunId(parent)
 
     @property
+    def batch(self) -> str | None:
+        """The batch that the run belongs to; None for most runs."""
+        batch: str | None = self.record.get("batch")
+        return batch
+
+    @property
     def started_at(self) -> float:
         return float(self.rest["startedAt"])
 
@@ -179,6 +185,7 @@ class RunRecord:
         return {
             "id": self.id,
             **{name: record[name] for name in names},
+            "batch": self.batch,
             "host": self.host,
             "startedAt": iso_time(self.started_at),
             "endedAt": None if ended is None else iso_time(ended),

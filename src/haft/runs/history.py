@@ -87,6 +87,13 @@ class History:
         """The runs that a run made directly, oldest first."""
         return self.runs(Filter(parent=run, limit=ALL))[::-1]
 
+    def of_batch(self, batch: str) -> list[RunRecord]:
+        """The runs of a batch, in the order of its calls. Raises `UnknownRun` if there is no such batch."""
+        found = self.runs(Filter(batch=batch, limit=ALL))[::-1]
+        if not found:
+            raise UnknownRun(batch)
+        return found
+
     def made_by(self, run: str) -> list[RunId]:
         """The runs that a run made, directly or through other runs."""
         latest = [(each.record["parent"], each.id) for each in self._journal_runs() if each.record["parent"]]

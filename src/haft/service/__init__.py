@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         newly_ignored,
     )
     from haft.files import grant_words
-    from haft.pipeline import Run
+    from haft.pipeline import BatchedCall, BatchPlan, Run, read_calls
     from haft.policy import (
         Explanation,
         Rule,
@@ -55,10 +55,11 @@ if TYPE_CHECKING:
     from haft.service.approval_secret import ApprovalSecret
     from haft.service.audit_log import AuditLogFacade
     from haft.service.call_arguments import check_arguments, check_form, never_granted
-    from haft.service.changes import ChangesFacade, ChangesPart, changed_since, nothing_to, rows_for
+    from haft.service.changes import ChangesFacade, ChangesPart, changed_since, nothing_to, rows_for, with_batches
     from haft.service.checks import Check
     from haft.service.client_announcements import announce_caller, announce_peer
     from haft.service.doctor import diagnose
+    from haft.service.facades.batches import BatchRun
     from haft.service.facades.programs import ProgramPlan
     from haft.service.facades.providers import HostProviders
     from haft.service.hook_messages import (
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
     from haft.service.hooked_calls.tickets import Ticket, Tickets
     from haft.service.hooked_calls.variables import environment_key, environment_of
     from haft.service.housekeeping import bounds_of
-    from haft.service.inbox import InboxFacade, Reply, answered_by, to_json
+    from haft.service.inbox import InboxFacade, Reply, answered_by, check_together, to_json
     from haft.service.living_clients import (
         Announcement,
         LivingClient,
@@ -137,7 +138,7 @@ else:
         __name__,
         {
             "principals": "this_user user_name",
-            "changes": "ChangesFacade ChangesPart changed_since nothing_to rows_for",
+            "changes": "ChangesFacade ChangesPart changed_since nothing_to rows_for with_batches",
             "checks": "Check",
             "doctor": "diagnose",
             "hook_messages": (
@@ -148,7 +149,7 @@ else:
             "hooked_calls.tickets": "Ticket Tickets",
             "hooked_calls.variables": "environment_key environment_of",
             "housekeeping": "bounds_of",
-            "inbox": "InboxFacade Reply answered_by to_json",
+            "inbox": "InboxFacade Reply answered_by check_together to_json",
             "call_arguments": "check_arguments check_form never_granted",
             "reachable_hosts": "Reach network_reach one_host",
             "living_clients": ("Announcement LivingClient announce belongs_to clients_alive refuse_clients"),
@@ -158,6 +159,7 @@ else:
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
+            "facades.batches": "BatchRun",
             "facades.programs": "ProgramPlan",
             "facades.providers": "HostProviders",
             "programs.program": "AgentFiles CarriedBack Program",
@@ -189,7 +191,7 @@ else:
                 "find_workspace load_config newly_ignored"
             ),
             "haft.files": "grant_words",
-            "haft.pipeline": "Run",
+            "haft.pipeline": "BatchPlan BatchedCall Run read_calls",
             "haft.policy": (
                 "Explanation Rule Signer SimpleCommand Suggestion Waiting WrittenWord name_matches split_commands"
             ),

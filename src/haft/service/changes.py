@@ -24,9 +24,18 @@ from haft.changes import (
     Transactions,
     Views,
 )
-from haft.contracts import BadUsage, ChangesState, HaftError, Limits, SandboxDenied, iso_time, path_to_json
+from haft.contracts import (
+    BadUsage,
+    ChangesState,
+    HaftError,
+    Limits,
+    SandboxDenied,
+    is_batch_id,
+    iso_time,
+    path_to_json,
+)
 from haft.files import elsewhere, shown
-from haft.runs import RunRecord
+from haft.runs import History, RunRecord
 from haft.sandbox import OWN_PLACES
 from haft.storage import Lease, StateHome, open_stores
 from haft.values import dataclass, replace
@@ -311,6 +320,34 @@ def rows_for(
     if len(places) > 1:
         raise BadUsage("these runs changed different workspaces", hint="undo the runs of each workspace separately")
     return unique
+
+
+def with_batches(names: Iterable[str], ledger: Ledger, history: History, direction: Direction = "undo") -> list[str]:
+    """The names of runs, with each batch among them replaced by those of its runs that changed something. Raises
+    `BadUsage` if no run of a batch did."""
+    found: list[str] = []
+    for name in names:
+        if not is_batch_id(name):
+            found.append(name)
+            continue
+        state = "committed" if direction == "undo" else "undone"
+        runs = [run.id for run in history.of_batch(name)]
+        changed = [
+            run
+            for run in runs
+            if any(row.state == state and row.files for row in _rows_of(ledger, (run, *history.made_by(run))))
+        ]
+        if not changed:
+            raise BadUsage(f"there is nothing to {direction} in {name}: none of its calls has changes to {direction}")
+        found += changed
+    return found
+
+
+def _rows_of(ledger: Ledger, runs: Iterable[str]) -> Iterator[Row]:
+    for run in runs:
+        row = ledger.get(run)
+        yield from () if row is None else (row,)
+        yield from ledger.of_parent(run)
 
 
 def changed_since(ledger: Ledger, workspace: str, thread: str | None, since: float) -> list[Row]:

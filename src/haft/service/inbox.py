@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,10 @@ from haft.contracts import (
     Question,
     Rejected,
     RuleOffer,
+    UnknownRequest,
     check_owned,
     grants_from,
+    is_batch_id,
     iso_time,
     with_current_names,
 )
@@ -45,6 +47,8 @@ class Reply:
     approved: bool
     host_lives: bool
     """Whether the host that asked is alive, so that it continues with the answer. If it is not, see `settle`."""
+    others: tuple[Reply, ...] = ()
+    """For an answer to a batch: the replies to its other requests."""
 
     @property
     def settle(self) -> bool:
@@ -91,6 +95,16 @@ class InboxFacade:
             )
         if found.expires_at <= time.time():
             raise BadUsage(f"{found.id} expired at {iso_time(found.expires_at)}", hint="call the tool again")
+        return found
+
+    def find_all(self, name: str) -> list[Waiting]:
+        """The requests that an answer to `name` answers: the one with this id or run, or all that wait in the batch
+        with this id. Raises `UnknownRequest` if no request waits in the batch."""
+        if not is_batch_id(name):
+            return [self.find(name)]
+        found = [waiting for waiting in self.waiting() if waiting.shown.get("batch") == name]
+        if not found:
+            raise UnknownRequest(name)
         return found
 
     def answer(
@@ -245,6 +259,27 @@ class InboxFacade:
         self._connection.close()
 
 
+def check_together(found: Sequence[Waiting], answer: Mapping[str, Any]) -> None:
+    """Raise `BadUsage` if an answer to several requests has parts that make sense for one request only."""
+    if len(found) < 2:
+        return
+    if answer.get("arguments") is not None:
+        raise BadUsage(
+            f"{len(found)} calls of the batch wait: other arguments can be given for one call only",
+            hint=f"answer one of them: {', '.join(each.id for each in found[:5])}",
+        )
+    if answer.get("scope", "once") != "once" or grants_from(answer.get("grants")) != NO_GRANTS:
+        raise BadUsage(
+            f"{len(found)} calls of the batch wait: an answer to all of them holds once, and takes no grants",
+            hint=f"answer one of them: {', '.join(each.id for each in found[:5])}",
+        )
+
+
+def together(replies: Sequence[Reply]) -> Reply:
+    """The reply to the first of several requests, with the other replies."""
+    return replace(replies[0], others=tuple(replies[1:]))
+
+
 def _rule_of(waiting: Waiting, given: Answered) -> tuple[Mapping[str, Any], str | None]:
     """The rule that a lasting answer makes, and the only thread in which it holds."""
     offered = RuleOffer(**waiting.shown["toAllow"][given.allow])
@@ -274,6 +309,7 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
         "build": shown.get("build"),
         "connection": shown.get("connection"),
         "question": shown.get("question"),
+        "batch": shown.get("batch"),
         "who": waiting.who,
         "thread": waiting.thread,
         "chain": shown["chain"],

@@ -12,7 +12,18 @@ from collections.abc import Iterable
 from typing import Final
 
 LONGEST_NAME: Final = 50
-SERVER_TOOLS: Final = ("undo", "redo", "diff", "output", "wait", "cancel", "runs", "search_tools", "call_tool")
+SERVER_TOOLS: Final = (
+    "batch",
+    "undo",
+    "redo",
+    "diff",
+    "output",
+    "wait",
+    "cancel",
+    "runs",
+    "search_tools",
+    "call_tool",
+)
 """The tools of the server itself, which are in no catalogue."""
 _HASH_LENGTH: Final = 8
 

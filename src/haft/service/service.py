@@ -31,6 +31,7 @@ from haft.contracts import (
     ToolSpec,
     check_text,
     grants_from,
+    is_batch_id,
     new_run_id,
     own_copy,
 )
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
     from haft.changes import Direction, ReversalResult, Transactions
     from haft.config import Config
-    from haft.pipeline import Run
+    from haft.pipeline import BatchPlan, Run
     from haft.policy import Explanation, Waiting
     from haft.registry import Catalogue
     from haft.runs import RunRecord
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from haft.service.audit_log import AuditLogFacade
     from haft.service.facades.approvals import HostApprovals
     from haft.service.facades.audit import HostAudit
+    from haft.service.facades.batches import BatchRun, HostBatches
     from haft.service.facades.changes import HostChanges
     from haft.service.facades.programs import HostPrograms
     from haft.service.facades.providers import HostProviders
@@ -183,6 +185,13 @@ class ToolService:
         from haft.service.facades.providers import HostProviders
 
         return HostProviders(self._host)
+
+    @cached_property
+    def batches(self) -> HostBatches:
+        """The batches. `service.batch(…)` starts one."""
+        from haft.service.facades.batches import HostBatches
+
+        return HostBatches(self._host, self.call)
 
     @cached_property
     def hooked(self) -> HookedCalls:
@@ -330,6 +339,42 @@ class ToolService:
             )
         )
 
+    def batch(
+        self,
+        calls: Iterable[Any],
+        *,
+        thread: str | None = None,
+        who: str | Principal | None = None,
+        parent: str | None = None,
+        timeout: float | None = None,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        config: Mapping[str, Any] | None = None,
+        grants: Grants | Mapping[str, Any] | None = None,
+    ) -> BatchRun:
+        """Make several calls at once. Returns the batch at once: await it for the outcomes in the order given, iterate
+        over it for the events of all calls, cancel it. Each call is a pair of a tool's name and arguments, or a table
+        with the keys `tool`, `args`, `id`, `after` and `timeout`. Their effects and outcomes are those that the order
+        of the list gives; calls that do not depend on each other run at once. A failed call stops no other call,
+        except those that name its id in `after`. `timeout` is for calls that have none of their own; the other options
+        hold for all calls, as in `call`. Raises `BadUsage`, before anything runs, if the list is wrong."""
+        return self.batches.start(
+            calls,
+            thread=thread,
+            who=who,
+            parent=parent,
+            timeout=timeout,
+            cwd=cwd,
+            env=env,
+            config=config,
+            grants=grants,
+        )
+
+    async def plan_batch(self, calls: Iterable[Any], *, thread: str | None = None, cwd: str | None = None) -> BatchPlan:
+        """The order in which the calls of a batch would run: their groups, and why each call waits for others. Calls no
+        tool, and asks nobody."""
+        return await self.batches.plan(calls, thread=thread, cwd=cwd)
+
     def start_helper(self) -> None:
         """Start the sandbox's helper before the first call needs it. Returns at once."""
         self._host.running()
@@ -411,7 +456,8 @@ class ToolService:
         who: str | Principal | None = None,
         passphrase: str | None = None,
     ) -> asyncio.Task[Reply]:
-        """Approve a call that waits. `name` is the id of its request or of its run. The answer takes effect even if
+        """Approve a call that waits. `name` is the id of its request or of its run; the id of a batch stands for all
+        its calls that wait. The answer takes effect even if
         nobody awaits the task. `passphrase` is the approval passphrase, if one is set. Raises `NeedsPerson` if this
         method acts for an agent and not for a person."""
         answer: Any = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}
@@ -466,8 +512,8 @@ class ToolService:
         return self.runs.one(run)
 
     def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
-        """Cancel a run of this host or of another host. Returns False if the run had already ended."""
-        return self.runs.stop(run, who)
+        """Cancel a run, or a whole batch, of this host or of another host. Returns False if it had already ended."""
+        return self.batches.stop(run, who) if is_batch_id(run) else self.runs.stop(run, who)
 
     async def look_again(self, name: str) -> Listing | None:
         """Search again for a missing or broken tool of this name. Returns the tool if it can be called now, else

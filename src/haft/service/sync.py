@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from haft.changes import Direction, ReversalResult
 from haft.contracts import BadConfig, Event, Grants, Listing, Outcome, Principal, RunId
-from haft.pipeline import Run
+from haft.pipeline import BatchPlan, Run
 from haft.policy import Explanation, Waiting
 from haft.runs import RunRecord
 from haft.service.audit_log import AuditLogFacade
+from haft.service.facades.batches import BatchRun
 from haft.service.inbox import Reply
 from haft.toolsets import ToolLike
 
@@ -31,6 +32,10 @@ class Service(Protocol):
     async def close(self) -> None: ...
     @property
     def call(self) -> Callable[..., Run]: ...
+    @property
+    def batch(self) -> Callable[..., BatchRun]: ...
+    @property
+    def plan_batch(self) -> Callable[..., Coroutine[Any, Any, BatchPlan]]: ...
     @property
     def preview(self) -> Callable[..., Coroutine[Any, Any, str | None]]: ...
     @property
@@ -193,6 +198,19 @@ class SyncToolService:
         """Undo the changes of the named runs. If one of them cannot be undone, nothing is undone. Without named runs
         and without `thread`, the last run of `who` is undone (by default, of the service's own principal)."""
         return self._started(lambda: self._service.undo(*runs, thread=thread, force=force, who=who))
+
+    def batch(self, calls: Iterable[Any], **options: Any) -> list[Outcome]:
+        """Make several calls at once, and wait for their outcomes, which come in the order given. The options are those
+        of `ToolService.batch`."""
+
+        async def outcomes() -> list[Outcome]:
+            return await self._service.batch(calls, **options)
+
+        return self._wait(outcomes())
+
+    def plan_batch(self, calls: Iterable[Any], **options: Any) -> BatchPlan:
+        """The order in which the calls of a batch would run. Calls no tool, and asks nobody."""
+        return self._wait(self._service.plan_batch(calls, **options))
 
     def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> SyncRun:
         """Redo the changes of runs that were undone. `runs` are the undone runs, not the runs that undid them."""

@@ -5,11 +5,13 @@ from haft.pipeline.stages.approve_build import ApproveBuild
 from haft.pipeline.stages.confine import Confine
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.invoke import Invoke
+from haft.pipeline.stages.keep_order import KeepOrder
 from haft.pipeline.stages.limit import ApplyLimits
 from haft.pipeline.stages.prepare import Prepare
 from haft.pipeline.stages.queue import Queue
 from haft.pipeline.stages.record import Durability, Record
 from haft.pipeline.stages.resolve import Resolve
+from haft.pipeline.stages.retry_lookup import RetryLookup
 from haft.pipeline.stages.review import Review
 from haft.pipeline.stages.take_locks import TakeLocks
 from haft.pipeline.stages.transact import Transact
@@ -23,10 +25,12 @@ __all__ = [
     "Decide",
     "Durability",
     "Invoke",
+    "KeepOrder",
     "Prepare",
     "Queue",
     "Record",
     "Resolve",
+    "RetryLookup",
     "Review",
     "TakeLocks",
     "Transact",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from haft import policy
 from haft.contracts import (
@@ -28,18 +28,22 @@ from haft.contracts import (
     StorageFailed,
     ToolContext,
     check_owned,
+    evolve,
     grants_from,
 )
-from haft.pipeline.approval_broker import ApprovalBroker, approval_request, waiting_facts
+from haft.pipeline.approval_broker import ApprovalBroker, approval_request, request_content, waiting_facts
 from haft.pipeline.chain import Proceed
 from haft.pipeline.confinement import Confinements
 from haft.pipeline.hooks import preview_of
 from haft.pipeline.masking import unmasked_arguments
-from haft.pipeline.run import Run
+from haft.pipeline.run import ApprovedCall, Run
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.validate import Validate
 from haft.sandbox import IN_PROCESS, REMOTE, Sandbox
 from haft.values import replace
+
+if TYPE_CHECKING:
+    from haft.pipeline.batch import Batch
 
 SaveApproval = Callable[[Call, Mapping[str, Any] | None, str, str], Awaitable[None]]
 """Saves that a person approved a call and the current definition of its tool. Takes the call, the rule to remember or
@@ -79,12 +83,18 @@ class Approve:
         return decision.action == "allow" and decision.unasked and not run.tool.spec.previews
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
-        if run.decision.action != "reject" and await self._may_preview(run):
-            await self._preview(run)
+        await self.check(run)
+        return await proceed(run)
+
+    async def check(self, run: Run, why_again: str | None = None) -> None:
+        """Let a person approve the call if it needs approval. Raises `Rejected` if it was rejected. `why_again` says
+        why a call is asked about again that was approved before."""
+        if run.decision.action != "reject" and run.tool.spec.previews:
+            await self.preview(run)
             if (preview := run.call.preview) is not None:
                 run.emit("progress", {"message": preview, "fraction": None})
         if run.decision.action == "ask":
-            await self._ask(run)
+            await self._ask(run, why_again)
         if run.decision.action == "reject":
             raise Rejected(
                 f"`{run.call.name}` was rejected: {run.decision.message or run.decision.reason}",
@@ -92,7 +102,11 @@ class Approve:
             )
         if _is_allowed_by_rule(run.decision):
             await self._pin_first_use(run.call)
-        return await proceed(run)
+
+    async def shown_of(self, run: Run) -> Mapping[str, Any]:
+        """What a person who approves the call sees of it. `run` may be a draft; its call must be decided."""
+        await self.preview(run)
+        return request_content(await self._request(run, run.decision.reason))
 
     async def _may_preview(self, run: Run) -> bool:
         """Whether the tool may run for a preview. Nobody has approved the tool yet, so a tool of the workspace may run
@@ -100,14 +114,18 @@ class Approve:
         spec = run.tool.spec
         return spec.previews and (spec.provenance != "workspace" or (await self._sandbox.ready()).namespaces)
 
-    async def _preview(self, run: Run) -> None:
+    async def preview(self, run: Run) -> None:
         """Run the tool's `preview`, and store the line that it returns in the call's field `preview`."""
-        run.revise(preview=await preview_of(run.call, self._preview_context(run)))
+        if await self._may_preview(run):
+            run.revise(preview=await preview_of(run.call, self._preview_context(run)))
 
-    async def _ask(self, run: Run) -> None:
+    async def _ask(self, run: Run, why_again: str | None = None) -> None:
         """Let a person decide. Raises `Rejected` if nobody approves the call."""
         decision = run.decision
         confinement = await self._confinement(run)  # Raises, before anyone is asked, if the call could not run.
+        if run.batch is not None and run in run.batch:
+            run.approved = ApprovedCall(run.call, request_content(await self._request(run, decision.reason)))
+            await run.batch.learn(run)
         kept = await self._broker.kept_approval(run.call)
         if kept is not None:
             return await self._approved(run, kept)
@@ -119,11 +137,13 @@ class Approve:
                 "--wait SECONDS, or give ToolService an approver",
             )
         run.revise(confinement=confinement)
-        request = approval_request(
-            run, confinement, decision.reason, withheld=self._sandbox.withheld(run.call, confinement)
-        )
+        request = await self._request(run, decision.reason if why_again is None else f"{decision.reason}; {why_again}")
+        if run.batch is not None and run in run.batch:
+            request = await self._with_batch(run, run.batch, request)
         run.set_status("blocked-on-user", waiting_facts(request))
         given = await self._broker.ask(run, replace(request, revise=functools.partial(self._request_with, run)))
+        if run.batch is not None and run in run.batch:
+            run.batch.stop_asking(run)
         answer = given.answer
         if answer.approved is not True:
             reason = answer.message or "a person rejected it"
@@ -132,17 +152,27 @@ class Approve:
             raise Rejected(f"`{run.call.name}` was {how}: {reason}")
         return await self._approved(run, answer, given.by)
 
+    async def _with_batch(self, run: Run, batch: Batch, request: ApprovalRequest) -> ApprovalRequest:
+        """The request with its batch. Waits until it is known which other calls of the batch need approval, so that
+        the person sees them together. A call whose turn has come is asked about alone."""
+        together = 1 if batch.member(run).has_arrived else await batch.wait_until_all_known(run)
+        return replace(request, batch=(batch.id, together))
+
+    async def _request(self, run: Run, reason: str) -> ApprovalRequest:
+        """The request for approval of the call, in the confinement in which it will run."""
+        confinement = await self._confinement(run)
+        return approval_request(run, confinement, reason, withheld=self._sandbox.withheld(run.call, confinement))
+
     async def _request_with(self, run: Run, arguments: Mapping[str, Any]) -> ApprovalRequest:
         """The request for the same call with other arguments. The call itself does not change."""
         other = run.draft(arguments=unmasked_arguments(run.call, arguments))
         await self._validate.check(other)
         await self._decide.decide(other)
-        if await self._may_preview(other):
-            await self._preview(other)
+        await self.preview(other)
         decision = other.decision
-        reason = f"a rule rejects it: {decision.reason}" if decision.action == "reject" else decision.reason
-        confinement = await self._confinement(other)
-        return approval_request(other, confinement, reason, withheld=self._sandbox.withheld(other.call, confinement))
+        return await self._request(
+            other, f"a rule rejects it: {decision.reason}" if decision.action == "reject" else decision.reason
+        )
 
     async def _approved(self, run: Run, answer: ApprovalAnswer, by: str = "person") -> None:
         """Replace the call by the call that the person approved. `by` says how the person answered."""
@@ -170,6 +200,9 @@ class Approve:
         await self._decide.decide(run)
         if run.decision.action == "reject":
             return
+        if run.approved is not None:
+            asked = evolve(run.approved.call, arguments=run.call.arguments)
+            run.approved = ApprovedCall(asked, await self.shown_of(run.draft(grants=asked.grants)))
         # The person wrote these arguments, so they need no further approval.
         reason = await self._save_answer(run, replace(answer, scope="once"), f"{reason}, with other arguments")
         self._set_decision(run, "person", "try" if run.decision.action == "try" else "allow", reason)

@@ -22,16 +22,20 @@ class Resolve:
         self._renew = renew
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
-        call = run.call
-        if call.tool is None:  # Commands such as undo bring their own tool, which is not in the catalogue.
-            if self._renew is not None:
-                tool = self._catalogue.peek(call.name)
-                if tool is None or (tool.spec.hosting != "in-process" and tool.spec.files):
-                    await self._renew(call.name)
-            tool = configured(self._catalogue.get(call.name, call.thread), call.config)
-            spec = tool.spec
-            if spec.has_processes:
-                self._sandbox.begin()  # The sandbox starts while the call is validated and decided.
-            found = with_parents(spec.files) if spec.hosting == "per-call" else ()
-            run.revise(tool=tool, found=found, secrets=call.secrets | getattr(tool, "secrets", NO_SECRETS))
+        if run.call.tool is None:  # Commands such as undo bring their own tool, which is not in the catalogue.
+            await self.find(run)
         return await proceed(run)
+
+    async def find(self, run: Run) -> None:
+        """Find the tool, as it is now, and add it to the call. Raises `UnknownTool` if there is no such tool."""
+        call = run.call
+        if self._renew is not None:
+            known = self._catalogue.peek(call.name)
+            if known is None or (known.spec.hosting != "in-process" and known.spec.files):
+                await self._renew(call.name)
+        tool = configured(self._catalogue.get(call.name, call.thread), call.config)
+        spec = tool.spec
+        if spec.has_processes:
+            self._sandbox.begin()  # The sandbox starts while the call is validated and decided.
+        found = with_parents(spec.files) if spec.hosting == "per-call" else ()
+        run.revise(tool=tool, found=found, secrets=call.secrets | getattr(tool, "secrets", NO_SECRETS))

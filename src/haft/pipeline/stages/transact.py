@@ -70,6 +70,8 @@ class Transact:
         """The live runs whose tool has a session process, which handles one call at a time."""
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        if run.batch is not None:
+            run.batch.started(run)
         if hosting_of(run) != "session":
             return await self._run_in_caller_scope(run, proceed)
         circle = nesting.find_deadlock(run, self._with_sessions)

@@ -11,7 +11,7 @@ from haft.contracts import Grants, Principal, Scope
 from haft.policy import Waiting
 from haft.service.assembly import Host
 from haft.service.facades.changes import HostChanges
-from haft.service.inbox import InboxFacade, Reply
+from haft.service.inbox import InboxFacade, Reply, check_together, together
 
 
 class HostApprovals:
@@ -44,7 +44,8 @@ class HostApprovals:
         who: str | Principal | None = None,
         passphrase: str | None = None,
     ) -> asyncio.Task[Reply]:
-        """Approve a call that waits. `name` is the id of its request or of its run. The answer takes effect even if
+        """Approve a call that waits. `name` is the id of its request or of its run; the id of a batch stands for all
+        its calls that wait. The answer takes effect even if
         nobody awaits the task. `passphrase` is the approval passphrase, if one is set. Raises `NeedsPerson` if this
         method acts for an agent and not for a person."""
         principal = self._host.acting(who)
@@ -60,7 +61,7 @@ class HostApprovals:
         who: str | Principal | None = None,
         passphrase: str | None = None,
     ) -> asyncio.Task[Reply]:
-        """Reject a call that waits. The model sees the message."""
+        """Reject a call that waits, or with the id of a batch all its calls that wait. The model sees the message."""
         return self._replied(name, self._host.acting(who), passphrase, approved=False, message=message)
 
     def _replied(self, name: str, principal: Principal, passphrase: str | None, **answer: Any) -> asyncio.Task[Reply]:
@@ -75,9 +76,12 @@ class HostApprovals:
         def give() -> Reply:
             with contextlib.closing(InboxFacade(self._host.home)) as inbox:
                 signer = None if passphrase is None else inbox.secret.signer(passphrase)
-                return inbox.answer(inbox.find(name), who=principal, signer=signer, **answer)
+                found = inbox.find_all(name)
+                check_together(found, answer)
+                return together([inbox.answer(each, who=principal, signer=signer, **answer) for each in found])
 
         reply = await asyncio.to_thread(give)
-        if reply.settle:
-            await (self._changes.apply if reply.approved else self._changes.drop)(reply.waiting.run, who=principal)
+        for each in (reply, *reply.others):
+            if each.settle:
+                await (self._changes.apply if each.approved else self._changes.drop)(each.waiting.run, who=principal)
         return reply

@@ -20,7 +20,7 @@ from haft.changes import (
 from haft.contracts import BadUsage, Call, Decision, NeedsPerson, Principal, RunId, ToolName, UnknownRun, new_run_id
 from haft.pipeline import Run
 from haft.service.assembly import Host
-from haft.service.changes import nested_changes_text, nothing_to, rows_for
+from haft.service.changes import nested_changes_text, nothing_to, rows_for, with_batches
 from haft.values import replace
 
 BY_NAME: Final = Decision(
@@ -104,8 +104,9 @@ class HostChanges:
 
     def _rows(self, direction: Direction, runs: Sequence[str], thread: str | None, who: str) -> list[Row]:
         changes = self._host.changes()
+        runs = with_batches(runs, changes.ledger, self._host.history(), direction)
         for run in runs:
-            if not (run.startswith("b_") or changes.ledger.of_parent(run) or self._made_by(run)):
+            if not (changes.ledger.of_parent(run) or self._made_by(run)):
                 self._change_set(direction, run)
         return self._here(rows_for(changes.ledger, changes.workspace, who, runs, thread, direction, self._made_by))
 

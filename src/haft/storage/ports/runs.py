@@ -4,7 +4,7 @@ cancel requests.
 A document is `{"record": …, "rest": …}`, one line of JSON; `runs/entry.py` describes its fields. The port needs
 `run`, `tool`, `status`, `who`, `thread`, `parent`, `workspace`, `changes.files` and `sandbox.connections` of the
 record, and `host`, `startedAt`, `endedAt` and `noted` (events) of the rest. Records of earlier versions have no
-`sandbox.connections`.
+`sandbox.connections`, and only the runs of a batch have `batch`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class Filter:
     thread: str | None = None
     parent: str | None = None
     workspace: str | None = None
+    batch: str | None = None
+    """Only the runs of this batch, without those that these made."""
     path: str | None = None
     host: str | None = None
     """Only runs that connected, or tried to connect, to this host; `*.example.org` means all names below it."""
@@ -38,12 +40,12 @@ class Filter:
 
     def exact(self) -> list[tuple[str, str]]:
         """The name and value of each field that is set and must be equal in a run's record."""
-        names = ("tool", "status", "who", "thread", "parent", "workspace")
+        names = ("tool", "status", "who", "thread", "parent", "workspace", "batch")
         return [(name, value) for name in names if (value := getattr(self, name)) is not None]
 
     def fits(self, record: Mapping[str, Any], rest: Mapping[str, Any]) -> bool:
         return (
-            all(record[name] == value for name, value in self.exact())
+            all(record.get(name) == value for name, value in self.exact())
             and (self.since is None or rest["startedAt"] >= self.since)
             and (self.before is None or record["run"] < self.before)
             and (self.path is None or any(change["path"] == self.path for change in record["changes"]["files"]))

@@ -183,4 +183,8 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         PRIMARY KEY (host, run)
     ) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE runs ADD COLUMN batch TEXT;
+    CREATE INDEX runs_batch ON runs (batch) WHERE batch IS NOT NULL;
+    """,
 )

@@ -21,11 +21,12 @@ MAX_RUNS: Final = 1 << 40
 integers."""
 
 _RUNS = """
-    INSERT INTO runs (id, host, tool, status, who, thread, parent, workspace, started_at, ended_at, document)
+    INSERT INTO runs (id, host, tool, status, who, thread, parent, workspace, started_at, ended_at, batch, document)
     SELECT value ->> '$.record.run', value ->> '$.rest.host', coalesce(value ->> '$.record.tool', ''),
            value ->> '$.record.status', coalesce(value ->> '$.record.who', ''),
            coalesce(value ->> '$.record.thread', ''), value ->> '$.record.parent',
-           coalesce(value ->> '$.record.workspace', ''), value ->> '$.rest.startedAt', value ->> '$.rest.endedAt', value
+           coalesce(value ->> '$.record.workspace', ''), value ->> '$.rest.startedAt', value ->> '$.rest.endedAt',
+           value ->> '$.record.batch', value
     FROM json_each(?) WHERE true
     ON CONFLICT (id) DO UPDATE
     SET status = excluded.status, ended_at = excluded.ended_at, document = excluded.document

@@ -106,6 +106,7 @@ TOOLS: Final = LazyGroup(
         "list": ("tools:list_tools", "List the tools: name, kind, and the first line of the description."),
         "show": ("tools:show_tool", "Show one tool: its description, parameters and effects."),
         "use": ("use:use_tool", "Call a tool."),
+        "batch": ("batch:call_batch", "Make several calls at once."),
         "search": ("tools:search_tools", "Find tools by name, description and parameters."),
         "make": ("make:make_tool", "Make a new tool, with example code that works."),
         "check": ("check:check_tools", "Find problems in tools, and say how to fix each problem."),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.shared.exceptions import MCPError
@@ -22,7 +22,7 @@ from haft.values import dataclass
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from haft.service import Run, ToolService
+    from haft.service import BatchRun, Run, ToolService
 
 UNKNOWN_TOOL: Final = -32602
 SKILL: Final = "skill"
@@ -114,6 +114,14 @@ class Calls:
             await self.after_skill()
         return ended
 
+    def begin_batch(self, caller: Principal, calls: Sequence[Any]) -> BatchRun:
+        """Start the calls of a batch. Raises `BadUsage` if the list is wrong, or too many runs of this client have not
+        ended."""
+        self._check_unfinished(caller, len(calls))
+        batch = self._service.batch(calls, who=caller, thread=caller.thread)
+        self._unfinished[caller.who] += batch.runs
+        return batch
+
     async def follow(self, context: ServerRequestContext[Any, Any], start: Callable[[], Run]) -> Outcome:
         """Start a run that is no call of a tool, and wait for its end. No dialogue ends the wait earlier."""
         caller = self.caller_of(context)
@@ -128,12 +136,14 @@ class Calls:
         self._unfinished[caller.who].append(run)
         return run
 
-    def _check_unfinished(self, caller: Principal) -> None:
-        """Raise `BadUsage` if too many runs of this client have not ended."""
+    def _check_unfinished(self, caller: Principal, more: int = 1) -> None:
+        """Raise `BadUsage` if too many runs of this client would not have ended with `more` new ones."""
+        if more > MOST_UNFINISHED:
+            raise BadUsage(f"a batch has at most {MOST_UNFINISHED} calls here", hint="make several batches")
         runs = self._unfinished.setdefault(caller.who, [])
-        if len(runs) >= MOST_UNFINISHED:
+        if len(runs) + more > MOST_UNFINISHED:
             runs[:] = [run for run in runs if run.outcome is None]
-        if len(runs) >= MOST_UNFINISHED:
+        if len(runs) + more > MOST_UNFINISHED:
             raise BadUsage(
                 f"{len(runs)} of your runs have not ended, and no more can be started",
                 hint="`runs` lists them; `wait` waits for one, and `cancel` stops one",

@@ -25,6 +25,7 @@ LONGEST_PAGE: Final = 50_000
 """The longest text of one page of output, in characters."""
 MOST_PIECES: Final = 100_000
 LONGEST_NAME: Final = 100
+MOST_IN_BATCH: Final = 10_000
 _REVERSALS: Final = ("undo", "redo")
 
 
@@ -60,6 +61,13 @@ class RunAccess:
         """A run of the client, by its id or the beginning of its id. Raises `UnknownRun` if there is none, also if the
         run belongs to someone else."""
         return await self._read(lambda history: self._own(history, name, caller))
+
+    async def batch(self, name: str, caller: Principal) -> str:
+        """The id of a batch, if all its runs belong to the client. Raises `BadUsage` otherwise."""
+        found = await self._service.runs.find(batch=name, limit=MOST_IN_BATCH)
+        if not found or not all(self.is_of(record, caller) for record in found):
+            raise BadUsage(f"you have no batch called `{name[:LONGEST_NAME]}`", hint="`runs` lists your runs")
+        return name
 
     async def recent(self, caller: Principal, **wanted: Any) -> list[RunRecord]:
         """The last runs of the client, the newest first."""

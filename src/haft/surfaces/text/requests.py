@@ -233,6 +233,7 @@ def request_from_inbox(waiting: Waiting) -> ApprovalRequest:
         build=shown.get("build"),
         connection=None if shown.get("connection") is None else HeldConnection(**shown["connection"]),
         question=None if shown.get("question") is None else Question(**shown["question"]),
+        batch=None if shown.get("batch") is None else (shown["batch"], 1),
         chain=tuple(shown["chain"]),
         chain_tools=tuple(shown.get("chainTools", ())),
         id=waiting.id,

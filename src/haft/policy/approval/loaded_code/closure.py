@@ -41,8 +41,9 @@ class LoadedFiles:
     unresolved: tuple[str, ...] = ()
 
 
-def loaded_by(files: Sequence[str]) -> LoadedFiles:
-    """The files that `files` load, directly or indirectly, without `files` themselves."""
+def loaded_by(files: Sequence[str], here: str | None = None) -> LoadedFiles:
+    """The files that `files` load, directly or indirectly, without `files` themselves. `here` is the directory in which
+    they run; None if it is not known, so that paths relative to it cannot be resolved."""
     known = dict.fromkeys(files)
     unresolved: list[str] = []
     left: list[tuple[str, str, Language | None]] = [(path, path, None) for path in reversed(files)]
@@ -53,8 +54,8 @@ def loaded_by(files: Sequence[str]) -> LoadedFiles:
             continue
         seen.add(one)
         path, main, language = one
-        for reference in _references(path, main, language, unresolved):
-            for inner in _files_of(reference):
+        for reference in _references(path, main, language, unresolved, here):
+            for inner in files_of(reference):
                 if inner not in known and len(known) - len(files) >= MOST_FILES:
                     return LoadedFiles(
                         tuple(known)[len(files) :], (*unresolved, f"more than {MOST_FILES} files are loaded")
@@ -64,7 +65,9 @@ def loaded_by(files: Sequence[str]) -> LoadedFiles:
     return LoadedFiles(tuple(known)[len(dict.fromkeys(files)) :], tuple(dict.fromkeys(unresolved)))
 
 
-def _references(path: str, main: str, language: Language | None, unresolved: list[str]) -> Sequence[Reference]:
+def _references(
+    path: str, main: str, language: Language | None, unresolved: list[str], here: str | None
+) -> Sequence[Reference]:
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -83,29 +86,30 @@ def _references(path: str, main: str, language: Language | None, unresolved: lis
     if len(data) > LARGEST:
         unresolved.append(f"{path}:1: the file is too large to search for loaded files")
         return ()
-    found_references = _remembered(language, Script(path, main, os.path.realpath(path), os.path.realpath(main), text))
+    script = Script(path, main, os.path.realpath(path), os.path.realpath(main), text)
+    found_references = _remembered(language, script, here)
     unresolved += [f"{path}:{each}" for each in found_references.unresolved]
     return found_references.references
 
 
-def _remembered(language: Language, script: Script) -> References:
+def _remembered(language: Language, script: Script, here: str | None) -> References:
     """The references of a script. They are cached by a digest of everything that they depend on, so that the cache
     holds no texts."""
-    every = "\0".join((language, script.path, script.main, script.real_path, script.real_main, script.text))
+    every = "\0".join((language, here or "", script.path, script.main, script.real_path, script.real_main, script.text))
     digest = hashlib.sha256(every.encode("utf-8", "surrogateescape")).digest()
     if digest not in _KNOWN:
         if len(_KNOWN) >= MOST_KNOWN:
             _KNOWN.clear()
-        _KNOWN[digest] = _read(language, script)
+        _KNOWN[digest] = _read(language, script, here)
     return _KNOWN[digest]
 
 
-def _read(language: Language, script: Script) -> References:
+def _read(language: Language, script: Script, here: str | None) -> References:
     match language:
         case "shell":
             from haft.policy.approval.loaded_code import shell
 
-            return shell.references_of(script)
+            return shell.references_of(script, here)
         case "python":
             from haft.policy.approval.loaded_code import python
 
@@ -132,7 +136,7 @@ def _language(path: str, text: str, *, is_main: bool) -> Language | None:
     return "shell" if is_main and not ending and os.access(path, os.X_OK) else None
 
 
-def _files_of(reference: Reference) -> Iterator[str]:
+def files_of(reference: Reference) -> Iterator[str]:
     """Yield the files that a reference stands for: a module or a pattern may stand for several."""
     if reference.is_module:
         if reference.language == "python":

@@ -37,10 +37,11 @@ _AROUND: Final = "redirected_statement"
 _ASSIGNED: Final = re.compile(r"([A-Za-z_]\w*)=")
 
 
-def references_of(script: Script) -> References:
-    """The files that a shell script loads."""
+def references_of(script: Script, here: str | None = None) -> References:
+    """The files that a shell script loads. `here` is the directory in which the script runs; None if it is not
+    known."""
     values: dict[str, Values] = {"0": (script.main,), "BASH_SOURCE": (script.path,), "PATH": ("/usr/bin",)}
-    return _Reader(script, {**values, "BASH": ("bash",), "SHELL": ("sh",)}).read()
+    return _Reader(script, {**values, "BASH": ("bash",), "SHELL": ("sh",)}, here).read()
 
 
 class _Reader(Words):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from haft.contracts import BadUsage, RunId
+from haft.contracts import BadUsage, RunId, is_batch_id
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import history, history_with, recover
 from haft.surfaces.cli.screen.printing import facts, lines, say
@@ -26,7 +26,12 @@ _MOST: Final = 10_000
 
 
 @click.command("cancel", cls=HaftCommand)
-@click.argument("run", required=False, shell_complete=complete_run, help="A run: its id, or the beginning of the id.")
+@click.argument(
+    "run",
+    required=False,
+    shell_complete=complete_run,
+    help="A run: its id, or the beginning of the id; or the id of a batch.",
+)
 @click.option(
     "--all",
     "everything",
@@ -35,14 +40,15 @@ _MOST: Final = 10_000
 )
 @click.pass_context
 def cancel_runs(context: click.Context, run: str | None, everything: bool) -> None:
-    """Stop a run, even if another process started it. haft waits up to ten seconds until the run has ended."""
+    """Stop a run, or all runs of a batch, even if another process started it. haft waits up to ten seconds for the
+    end."""
     options = context.find_object(Globals) or Globals()
     if (run is None) == (not everything):
         raise BadUsage("`haft cancel` needs a run or `--all`", hint="`haft log --status in-progress` shows what runs")
     with history() if run is None else history_with(run) as kept:
         wanted: Sequence[RunRecord] = []
         if kept is not None:
-            wanted = [kept.find(run)] if run is not None else _open_runs(kept, options.workspace)
+            wanted = _open_runs(kept, options.workspace) if run is None else _named(kept, run)
         answers = [] if kept is None else _cancel(kept, wanted, options)
     if options.json:
         facts(answers)
@@ -51,6 +57,12 @@ def cancel_runs(context: click.Context, run: str | None, everything: bool) -> No
         if not answers and not options.quiet:
             say("no run is in progress")
     context.exit(0 if all(answer["ended"] for answer in answers) else 1)
+
+
+def _named(kept: History, name: str) -> list[RunRecord]:
+    """The run with this name, or all runs of the batch with this name, the last call first: no call starts because an
+    earlier one has ended."""
+    return kept.of_batch(name)[::-1] if is_batch_id(name) else [kept.find(name)]
 
 
 def _open_runs(kept: History, workspace: str | None) -> list[RunRecord]:

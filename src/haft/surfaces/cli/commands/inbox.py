@@ -10,13 +10,13 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from haft.contracts import EXIT_CODES, BadUsage, Grants, HaftError, Network, UnknownRequest
+from haft.contracts import EXIT_CODES, BadUsage, Grants, HaftError, Network, UnknownRequest, is_batch_id
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.person.passphrase import asked_signer, passphrase_option
 from haft.surfaces.cli.place import recover, require_person, tell_what_is_logged, workspace_of
@@ -57,8 +57,16 @@ def list_inbox(options: Globals, everywhere: bool, watch: bool) -> None:
         facts([to_json(waiting) for waiting in found])
         return
     now = time.time()
+    found = _by_batch(found)
     table([_row(waiting, now) for waiting in found])
+    shown: set[str] = set()
     for waiting in found:
+        batch = waiting.shown.get("batch")
+        if batch is not None and batch not in shown:
+            shown.add(batch)
+            count = sum(each.shown.get("batch") == batch for each in found)
+            waits = "1 call waits" if count == 1 else f"{count} calls wait"
+            lines(["", f"batch {batch}: {waits}; `haft approve {batch}` and `haft reject {batch}` answer for all"])
         lines(["", one_line(f"{waiting.id}, asked by {waiting.who} in {waiting.thread}, {waiting.workspace}")])
         lines(_waiting_lines(waiting))
     if options.quiet:
@@ -70,6 +78,14 @@ def list_inbox(options: Globals, everywhere: bool, watch: bool) -> None:
         )
     else:
         say("`haft approve ID`, `haft reject ID`")
+
+
+def _by_batch(found: Sequence[Waiting]) -> list[Waiting]:
+    """The requests with those of one batch next to each other, where the first of them stands."""
+    first: dict[str, int] = {}
+    for at, waiting in enumerate(found):
+        first.setdefault(waiting.shown.get("batch") or waiting.id, at)
+    return sorted(found, key=lambda waiting: first[waiting.shown.get("batch") or waiting.id])
 
 
 def _watch(options: Globals, workspace: str | None) -> None:
@@ -183,7 +199,7 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     "name",
     metavar="ID",
     shell_complete=_complete,
-    help="The id of the request or of its run, or the beginning of the id.",
+    help="The id of the request or of its run, or the beginning of the id; or the id of a batch, for all its calls.",
 )
 @click.option("--thread", "for_thread", is_flag=True, help="Also approve later matching calls in the same thread.")
 @click.option("--always", "for_good", is_flag=True, help="Also approve later matching calls in the same workspace.")
@@ -228,9 +244,9 @@ def approve_request(
     message: str | None,
     passphrase: str | None,
 ) -> None:
-    """Approve one waiting call, or one waiting connection. With `--thread` or `--always`, haft also approves later
-    calls that match the rule shown by `haft inbox`. With `--args`, haft validates the new arguments and decides about
-    the call again.
+    """Approve one waiting call, all waiting calls of a batch, or one waiting connection. With `--thread` or `--always`,
+    haft also approves later calls that match the rule shown by `haft inbox`. With `--args`, haft validates the new
+    arguments and decides about the call again.
 
     `--network`, `--scratch`, `--read` and `--write` open the sandbox for this call only. `--env` passes on a variable
     of the process that made the call. With `--thread` or `--always`, later matching calls get this variable too.
@@ -275,13 +291,13 @@ def approve_request(
     "name",
     metavar="ID",
     shell_complete=_complete,
-    help="The id of the request or of its run, or the beginning of the id.",
+    help="The id of the request or of its run, or the beginning of the id; or the id of a batch, for all its calls.",
 )
 @click.option("--message", metavar="TEXT", help="Your reason. It becomes part of the outcome, which the model reads.")
 @passphrase_option
 @click.pass_context
 def reject_request(context: click.Context, name: str, message: str | None, passphrase: str | None) -> None:
-    """Reject a waiting call, or a waiting connection of a call."""
+    """Reject a waiting call, all waiting calls of a batch, or a waiting connection of a call."""
     require_person("reject")
     _answer(context, name, approved=False, message=message, passphrase=passphrase)
 
@@ -289,19 +305,26 @@ def reject_request(context: click.Context, name: str, message: str | None, passp
 def _answer(
     context: click.Context, name: str, *, passphrase: str | None, choice_is_open: bool = False, **answer: Any
 ) -> None:
+    from haft.service import check_together
+
     options = context.find_object(Globals) or Globals()
     tell_what_is_logged(options)
     with _inbox() as inbox:
         if inbox is None:
             raise UnknownRequest(name)
-        waiting = inbox.find(name)
+        found = inbox.find_all(name)
+        check_together(found, answer)
+        waiting = found[0]
         if "grants" in answer and answer["grants"].network:
             _require_grantable(waiting)
         if answer.get("arguments") is not None:
             _require_fit(waiting, answer["arguments"], options)
         _require_choice(waiting, is_open=choice_is_open)
         signer = asked_signer(inbox.secret, passphrase)
-        failure = _give_answer(inbox, waiting, options, signer, **answer)
+        given = [_give_answer(inbox, each, options, signer, **answer) for each in found]
+    if options.json:
+        facts([shape for shape, _ in given] if is_batch_id(name) else given[0][0])
+    failure = next((failure for _, failure in given if failure is not None), None)
     if failure is not None:
         context.exit(EXIT_CODES.get(failure["code"], 1))
 
@@ -314,24 +337,23 @@ def _give_answer(
     *,
     repeats_call: bool = True,
     **answer: Any,
-) -> dict[str, Any] | None:
-    """Answer a request, and print what follows from it; with `repeats_call`, also the call that is approved. Returns
-    the error if the changes of a trial run could not be applied or dropped."""
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Answer a request, and print for people what follows from it; with `repeats_call`, also the call that is approved.
+    Returns the answer as JSON, and the error if the changes of a trial run could not be applied or dropped."""
     from haft.service import this_user
 
     reply = inbox.answer(waiting, who=this_user(), signer=signer, **answer)
     held_changes = _settle(reply, options) if reply.settle else None
-    if options.json:
-        facts({**reply.to_json(), "scope": answer.get("scope", "once"), "settled": held_changes})
-    else:
+    shape = {**reply.to_json(), "scope": answer.get("scope", "once"), "settled": held_changes}
+    if not options.json:
         lines([one_line(_reply_line(reply, answer, held_changes))])
         if repeats_call and not options.quiet and answer["approved"]:
             for line in _approved_lines(waiting, answer):
                 sys.stderr.write(f"{line}\n")
     if held_changes is not None and held_changes["error"] is not None:
         complain(held_changes["error"]["message"], held_changes["error"]["hint"])
-        return dict(held_changes["error"])
-    return None
+        return shape, dict(held_changes["error"])
+    return shape, None
 
 
 def _require_grantable(waiting: Waiting) -> None:

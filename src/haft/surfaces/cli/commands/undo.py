@@ -62,9 +62,10 @@ _FORCE = click.option(
 @click.argument(
     "runs",
     nargs=-1,
-    metavar="[RUN]...",
+    metavar="[RUN|BATCH]...",
     shell_complete=complete_changes("committed"),
-    help="A run: its id, or the beginning of the id. Default: your last run that changed something.",
+    help="A run: its id, or the beginning of the id; or the id of a batch. Default: your last run that changed "
+    "something.",
 )
 @click.option("--thread", metavar="T", help="Undo all changes of this thread in this workspace.")
 @click.option(
@@ -151,7 +152,7 @@ def _reverse(context: click.Context, undo_options: UndoOptions) -> None:
 def _find_runs(undo_options: UndoOptions, options: Globals) -> tuple[str, UndoOptions]:
     """The workspace that the runs changed, and the options with full run names. If the person named runs, these may
     belong to any workspace."""
-    from haft.service import changed_since, nothing_to, rows_for, user_name
+    from haft.service import changed_since, nothing_to, rows_for, user_name, with_batches
 
     here = "" if undo_options.runs else os.path.realpath(workspace_of(options))
     with history() as kept, change_sets() as changes:
@@ -159,11 +160,11 @@ def _find_runs(undo_options: UndoOptions, options: Globals) -> tuple[str, UndoOp
             if undo_options.runs:
                 raise UnknownRun(undo_options.runs[0])
             raise BadUsage(f"there is nothing to undo in {here}")
-        # A name with `b_` is that of a batch. A batch is not a run, so the name is not looked up.
-        names = [name if name.startswith("b_") else find_changed(kept, changes, name)[0] for name in undo_options.runs]
+        given = with_batches(undo_options.runs, changes.ledger, kept, undo_options.direction)
+        names = [find_changed(kept, changes, name)[0] for name in given]
         for name in names:
             known = changes.ledger.get(name) is not None or changes.ledger.of_parent(name) or kept.made_by(name)
-            if not known and not name.startswith("b_"):
+            if not known:
                 raise nothing_to(undo_options.direction, kept.find(name))
         if undo_options.since is not None:
             rows = changed_since(changes.ledger, here, undo_options.thread, undo_options.since)

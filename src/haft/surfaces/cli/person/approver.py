@@ -29,6 +29,7 @@ from haft.contracts import (
     network_from,
 )
 from haft.lazy import regex
+from haft.surfaces.cli.person.batch_prompt import ask_about_batch
 from haft.surfaces.cli.person.input_prompt import ask_for_input
 from haft.surfaces.cli.person.interrupts import Interrupts
 from haft.surfaces.cli.person.line_input import NO, YES, confirm, not_understood, read_line
@@ -71,29 +72,52 @@ def terminal_approver(
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return None
 
-    turn = asyncio.Lock()
+    return TerminalApprover(interrupts, workspace, display, thread_lifetime)
 
-    async def ask(request: ApprovalRequest) -> ApprovalAnswer:
-        async with turn:  # A call can have several connections that wait; the person answers one after another.
-            return await ask_now(request)
 
-    async def ask_now(request: ApprovalRequest) -> ApprovalAnswer:
-        try:
-            if request.question is not None:
-                return await ask_for_input(request, request.question)
-            if request.connection is not None:
-                return await _ask_about_connection(request, request.connection, workspace, thread_lifetime)
-            if request.diff is not None:
-                return await _ask_after_trial(request, request.diff, display)
-            if request.build is not None:
-                return await _ask_about_build(request, workspace)
-            return await _Prompt(request, interrupts, workspace, thread_lifetime).ask()
-        except asyncio.CancelledError:
-            if not interrupts.heard:
-                _tell_question_ended(request)
-            raise
+class TerminalApprover:
+    """Asks the person at the terminal."""
 
-    return ask
+    def __init__(
+        self, interrupts: Interrupts, workspace: str, display: Display, thread_lifetime: str | None = None
+    ) -> None:
+        self._interrupts = interrupts
+        self._workspace = workspace
+        self._display = display
+        self._thread_lifetime = thread_lifetime
+        self._turn = asyncio.Lock()
+        """Held while the person answers. A call can have several connections that wait, and a batch several calls."""
+
+    async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer:
+        async with self._turn:
+            try:
+                return await self._ask(request)
+            except asyncio.CancelledError:
+                if not self._interrupts.heard:
+                    _tell_question_ended(request)
+                raise
+
+    async def approve_batch(self, requests: Sequence[ApprovalRequest]) -> list[ApprovalAnswer]:
+        """The answers to the requests of a batch, of which the person sees all before answering."""
+        async with self._turn:
+            try:
+                return await ask_about_batch(requests, self._workspace, self._ask)
+            except asyncio.CancelledError:
+                if not self._interrupts.heard:
+                    sys.stderr.write("\n")
+                    say("no answer is needed any more")
+                raise
+
+    async def _ask(self, request: ApprovalRequest) -> ApprovalAnswer:
+        if request.question is not None:
+            return await ask_for_input(request, request.question)
+        if request.connection is not None:
+            return await _ask_about_connection(request, request.connection, self._workspace, self._thread_lifetime)
+        if request.diff is not None:
+            return await _ask_after_trial(request, request.diff, self._display)
+        if request.build is not None:
+            return await _ask_about_build(request, self._workspace)
+        return await _Prompt(request, self._interrupts, self._workspace, self._thread_lifetime).ask()
 
 
 def _tell_question_ended(request: ApprovalRequest) -> None:

@@ -46,8 +46,8 @@ class UseOptions:
             approve=line.flag("--approve"),
             trial=line.flag("--try"),
             preview=line.flag("--preview"),
-            wait=_seconds("--wait", line.value("--wait")),
-            timeout=_seconds("--timeout", line.value("--timeout")),
+            wait=seconds_of("--wait", line.value("--wait")),
+            timeout=seconds_of("--timeout", line.value("--timeout")),
             thread=line.value("--thread"),
             config={name: _read(text) for name, text in texts.items()},
             config_texts=texts,
@@ -83,7 +83,8 @@ def _field(name: str | None) -> str | None:
     return name
 
 
-def _seconds(option: str, text: str | None) -> float | None:
+def seconds_of(option: str, text: str | None) -> float | None:
+    """The number of seconds that an option names; None if the option is not given."""
     if text is None:
         return None
     try:

@@ -10,9 +10,10 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import BadUsage, HaftError, Principal, ToolName, ToolSpec, marked_text, outcome_from
+from haft.contracts import BadUsage, HaftError, ToolName, ToolSpec, is_batch_id, marked_text, outcome_from
 from haft.service import SERVER_TOOLS, check_arguments, search
 from haft.surfaces.mcp.calls import CallRequest, Calls, UnknownToolError, failure_result
+from haft.surfaces.mcp.offers.batches import BATCH_PROPERTIES, LONGEST_WAIT, OwnCall, call_together, still_running
 from haft.surfaces.mcp.offers.offered_tools import OfferedTools
 from haft.surfaces.mcp.results import result_of, text_result
 from haft.surfaces.mcp.run_access import LONGEST_PAGE, Page, RunAccess, is_reversal
@@ -27,25 +28,18 @@ MOST_FOUND: Final = 50
 MOST_RUNS: Final = 200
 LONGEST_QUERY: Final = 1000
 """The longest query of `search_tools`. A search for millions of words would take a minute of processor time."""
-LONGEST_WAIT: Final = 50.0
-"""Seconds that `wait` waits by default: some clients give up on a call after 60."""
 POLL_SECONDS: Final = 0.2
 
 _RUN: Final = {"type": "string", "minLength": 1, "description": "The id of a run of yours, such as `r_…`."}
+_RUN_OR_BATCH: Final = {
+    "type": "string",
+    "minLength": 1,
+    "description": "The id of a run or of a batch of yours, such as `r_…` or `b_…`.",
+}
 _READS: Final = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
 _CHANGES: Final = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 
 Handler = Callable[["OwnCall"], Awaitable[dict[str, Any]]]
-
-
-@dataclass(frozen=True, slots=True)
-class OwnCall:
-    """A call of one of haft's own tools."""
-
-    context: ServerRequestContext[Any, Any]
-    caller: Principal
-    arguments: Mapping[str, Any]
-    params: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +120,21 @@ class OwnTools:
 
     def _table(self) -> dict[str, OwnTool]:
         return {
+            "batch": OwnTool(
+                "Make several calls at once, and get their results together. The effects and results are those that "
+                "the order of the list gives: a call that reads what an earlier one writes waits for it, and calls "
+                "that do not depend on each other run at once. A failed call stops no other call, except those that "
+                "name it in `after`. Calls that have not ended in time go on: `wait` waits for their runs.",
+                BATCH_PROPERTIES,
+                {"readOnlyHint": False},
+                self._batch,
+                ("calls",),
+            ),
             "undo": OwnTool(
                 "Take back the file changes of one of your runs, and of no other. Later changes of other runs stay; if "
                 "a later change of the same lines is in the way, nothing is undone and the answer names the conflict. "
-                "Without `run`: your last run that changed files.",
-                {"run": _RUN},
+                "Without `run`: your last run that changed files. With a batch: the changes of all its runs.",
+                {"run": _RUN_OR_BATCH},
                 _CHANGES,
                 self._undo,
             ),
@@ -174,7 +178,13 @@ class OwnTools:
                 self._wait,
                 ("run",),
             ),
-            "cancel": OwnTool("Stop one of your runs.", {"run": _RUN}, _CHANGES, self._cancel, ("run",)),
+            "cancel": OwnTool(
+                "Stop one of your runs, or one of your batches.",
+                {"run": _RUN_OR_BATCH},
+                _CHANGES,
+                self._cancel,
+                ("run",),
+            ),
             "runs": OwnTool(
                 "List your last runs, the newest first: their tool, status and changed files.",
                 {
@@ -217,9 +227,17 @@ class OwnTools:
             ),
         }
 
+    async def _batch(self, call: OwnCall) -> dict[str, Any]:
+        return await call_together(self._calls, self._offered, call)
+
     async def _undo(self, call: OwnCall) -> dict[str, Any]:
         name = call.arguments.get("run")
-        run = await self.runs.last_change(call.caller) if name is None else (await self._own(name, call)).id
+        if name is None:
+            run = await self.runs.last_change(call.caller)
+        elif is_batch_id(name):
+            run = await self.runs.batch(name, call.caller)
+        else:
+            run = (await self._own(name, call)).id
         return await self._ended(call, self._service.undo(run, who=call.caller))
 
     async def _redo(self, call: OwnCall) -> dict[str, Any]:
@@ -282,9 +300,13 @@ class OwnTools:
 
     async def _cancel(self, call: OwnCall) -> dict[str, Any]:
         name = call.arguments["run"]
-        if self.runs.live(name, call.caller) is None:
-            name = (await self._own(name, call)).id
-        stopped = await self._service.runs.cancel(name, who=call.caller)
+        if is_batch_id(name):
+            name = await self.runs.batch(name, call.caller)
+            stopped = await self._service.batches.cancel(name, who=call.caller)
+        else:
+            if self.runs.live(name, call.caller) is None:
+                name = (await self._own(name, call)).id
+            stopped = await self._service.runs.cancel(name, who=call.caller)
         said = f"{name} is being cancelled" if stopped else f"{name} had already ended"
         return text_result(said, {"run": name, "cancelled": stopped})
 
@@ -331,13 +353,6 @@ class OwnTools:
             return await self._calls.call(call.context, name, arguments, call.params)
         except UnknownToolError as error:  # The request itself is valid: the model can search, and call again.
             return failure_result(BadUsage(error.message, hint="`search_tools` finds tools"))
-
-
-def still_running(run: str, status: str) -> dict[str, Any]:
-    """The result of a wait that ended before its run."""
-    waits = "waits for a person's approval" if status == "blocked-on-user" else f"has not ended: {status}"
-    said = f"run {run} {waits}. Nothing went wrong: call `wait` with this run again to go on waiting."
-    return text_result(said, {"run": run, "status": status, "message": said})
 
 
 def _page_result(page: Page, following: str, server: str | None) -> dict[str, Any]:
