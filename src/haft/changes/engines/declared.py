@@ -102,7 +102,9 @@ class DeclaredTransaction(TransactionDefaults):
         return self._inner.seen_at(place, is_readonly=is_readonly)
 
     def prepare(self, path: str, *, expect: Any = None) -> WrittenFile:
-        return self._inner.prepare(path, expect=None if expect is None else expect[0])
+        # The files of a view do not change. Only their ctimes do, when a layer is flushed.
+        is_view = self._inner is not self._own_files
+        return self._inner.prepare(path, expect=None if expect is None or is_view else expect[0])
 
     def replace(self, path: str, content: bytes, *, expect: Any = None) -> WrittenFile:
         """Write a whole file. The write is checked now, and reaches the workspace when the call ends."""

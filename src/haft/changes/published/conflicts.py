@@ -52,11 +52,13 @@ class CommitHistory:
         return not self._layers
 
     @cached_property
-    def _known(self) -> dict[str, State | None]:
-        """By path: its state after the last record that has the path."""
-        known: dict[str, State | None] = {}
+    def _known(self) -> dict[str, list[State | None]]:
+        """By path: its states after each record that has the path. The workspace's own file may be in any of them,
+        because some layers are not flushed."""
+        known: dict[str, list[State | None]] = {}
         for layer in self._layers:
-            known |= dict(self._paths(layer))
+            for path, state in self._paths(layer):
+                known.setdefault(path, []).append(state)
         return known
 
     def _paths(self, layer: PublishedLayer) -> list[tuple[str, State | None]]:
@@ -110,19 +112,7 @@ class CommitHistory:
             # haft has changed a file in the directory: so the directory's ctime says nothing.
             is_directory = status is not None and stat.S_ISDIR(status.st_mode)
             return is_directory and any(os.path.dirname(one) == path for one in self._known)
-        state = self._known[path]
-        if state is None or status is None:
-            return state is None and status is None
-        kind, inode, size, mtime_ns, mode, uid, gid = state
-        if kind != kind_of(status.st_mode) or (uid, gid) != (status.st_uid, status.st_gid):
-            return False
-        if kind == "directory":
-            return stat.S_IMODE(status.st_mode) == mode
-        if kind == "file" and (size, mtime_ns, mode) != (
-            status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode)
-        ):  # fmt: skip
-            return False
-        return inode == status.st_ino
+        return any(_is_state(status, state) for state in self._known[path])
 
     def private_links(self, path: str, inode: int) -> int:
         """How many of a file's names (hard links) are in layers of the register, and so are no names of the user."""
@@ -135,3 +125,18 @@ class CommitHistory:
                     continue
                 count += found.st_ino == inode
         return count
+
+
+def _is_state(status: os.stat_result | None, state: State | None) -> bool:
+    if state is None or status is None:
+        return state is None and status is None
+    kind, inode, size, mtime_ns, mode, uid, gid = state
+    if kind != kind_of(status.st_mode) or (uid, gid) != (status.st_uid, status.st_gid):
+        return False
+    if kind == "directory":
+        return stat.S_IMODE(status.st_mode) == mode
+    if kind == "file" and (size, mtime_ns, mode) != (
+        status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode)
+    ):  # fmt: skip
+        return False
+    return inode == status.st_ino
