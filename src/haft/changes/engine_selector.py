@@ -179,6 +179,15 @@ class EngineSelector:
         if that takes long."""
         return await self.transactions.publisher.views.take(run, waiting)
 
+    def shows_other(self, view: View, files: Sequence[str]) -> bool:
+        """Whether published layers of a view have some of these files, given by absolute paths."""
+        inside = self.transactions.workspace.rstrip("/") + "/"
+        wanted = [path.removeprefix(inside) for path in files if path.startswith(inside)]
+        if not wanted:
+            return False
+        area = self.transactions.area.path
+        return any(os.path.lexists(os.path.join(area, name, path)) for name, *_which in view.lowers for path in wanted)
+
     async def prepare_commit(self) -> None:
         """Find out whether layers work here, if other calls run whose views must not change."""
         publisher = self.transactions.publisher

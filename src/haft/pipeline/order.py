@@ -252,7 +252,10 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
     def how_to_connect(run: Run, grant: str) -> str:
         return dependencies.sandbox.how_to_connect(grant, run.call.confinement)
 
-    resolve = Resolve(dependencies.catalogue, dependencies.renew, dependencies.sandbox)
+    def settled() -> Awaitable[None]:
+        return dependencies.engine_selector().settled()
+
+    resolve = Resolve(dependencies.catalogue, dependencies.renew, dependencies.sandbox, settled)
     validate = Validate(context, untrusted)
     decide = Decide(dependencies.decide, dependencies.sandbox, dependencies.engine_selector)
     approve = Approve(

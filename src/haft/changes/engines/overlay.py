@@ -6,6 +6,7 @@ directories.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import time
@@ -95,8 +96,9 @@ class OverlayTransaction(TransactionDefaults):
         """Nothing to do after a nested call."""
 
     def drop(self) -> None:
-        """Remove the layer in the background."""
-        self._transactions.remove_later(self._place)
+        """Remove the layer in the background. Its name is free at once: the call may be repeated."""
+        with contextlib.suppress(OSError):
+            self._transactions.detach_and_remove(self._place)
 
     def finish(
         self,

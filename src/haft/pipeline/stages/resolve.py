@@ -16,7 +16,15 @@ class Resolve:
     """Finds the tool by its name. If the tool is missing, or consists of files that may have changed since it was
     discovered, `renew` discovers it again."""
 
-    def __init__(self, catalogue: Catalogue, renew: Callable[[str], Awaitable[None]] | None, sandbox: Sandbox) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        renew: Callable[[str], Awaitable[None]] | None,
+        sandbox: Sandbox,
+        settled: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`settled` waits until all committed changes are in the workspace's own files, where tools are discovered."""
+        self._settled = settled
         self._sandbox = sandbox
         self._catalogue = catalogue
         self._renew = renew
@@ -32,6 +40,8 @@ class Resolve:
         if self._renew is not None:
             known = self._catalogue.peek(call.name)
             if known is None or (known.spec.hosting != "in-process" and known.spec.files):
+                if run.parent is None:  # Otherwise its caller's view may be in the way.
+                    await self._settled()
                 await self._renew(call.name)
         tool = configured(self._catalogue.get(call.name, call.thread), call.config)
         spec = tool.spec

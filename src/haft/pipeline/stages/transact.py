@@ -28,6 +28,7 @@ from haft.contracts import (
     RunId,
     Session,
     ToolFailed,
+    ToolSpec,
     Workspace,
     evolve,
 )
@@ -143,8 +144,9 @@ class Transact:
 
         selector = self._engine_selector()
         view = await selector.take_view(run.id, waiting)
-        if view.lowers and self._names_missing_path(run):
-            # A command starts in a directory of the workspace's own files. This one may be only published yet.
+        while view.lowers and (self._names_missing_path(run) or selector.shows_other(view, _files_of(run))):
+            # A command starts in a directory of the workspace's own files, and the files of the tool are compared there
+            # with those that were approved. So what is only published yet must get there first.
             selector.end_view(view)
             await selector.settled()
             view = await selector.take_view(run.id, waiting)
@@ -219,7 +221,38 @@ class Transact:
             spec = replace(spec, hosting=hosting)
         if await self._cannot_write(run):
             return evolve(await self._run_reading(run, proceed, scope), changes=NO_CHANGES)
-        owner = _owner(run)
+        outcome = await self._attempt(run, proceed, scope, spec)
+        if self._may_repeat(run, outcome):
+            selector = self._engine_selector()
+            await run_uncancellable(lambda: selector.drop(run.id))
+            run.transaction, run.view, run.changes, run.workspace = None, None, None, None
+            run.set_status("queued", {"attempt": 2})
+            run.add_note("it met a conflict with another call when it committed, and ran once more")
+            outcome = await self._attempt(run, proceed, scope, spec)
+        return outcome
+
+    @staticmethod
+    def _may_repeat(run: Run, outcome: Outcome) -> bool:
+        """Whether a call that met a conflict when it committed may run once more, on the files as they are now: it can
+        be repeated without harm, it reached no network, and nobody has seen its output or its changes."""
+        error, effects = outcome.error, run.tool.spec.effects
+        return (
+            error is not None
+            and error.code == "conflict"
+            and outcome.changes.state == "held"
+            and effects.idempotent
+            and not effects.network
+            and not run.call.holds
+            and run.decision.action == "allow"
+            and run.output_buffer is None
+            and run.tool.spec.hosting in ("in-process", "per-call")
+            and (run.call.confinement is None or not run.call.confinement.network or not run.tool.spec.has_processes)
+            and not run.descendants
+            and not run.cancel_requested
+        )
+
+    async def _attempt(self, run: Run, proceed: Proceed, scope: Scope | None, spec: ToolSpec) -> Outcome:
+        tool, owner = run.tool, _owner(run)
 
         def tell(message: str) -> None:
             run.emit("progress", {"message": message, "fraction": None})
@@ -398,6 +431,11 @@ class Transact:
         else:
             return outcome
         return evolve(outcome, error=replace(error, hint=f"{error.hint}; {more}" if error.hint else more))
+
+
+def _files_of(run: Run) -> list[str]:
+    """The files of the tool that were found when the call was made."""
+    return [path for path, _device, _inode in run.call.found]
 
 
 def _owner(run: Run) -> Owner:
