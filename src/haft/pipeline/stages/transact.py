@@ -252,7 +252,7 @@ class Transact:
         )
 
     async def _attempt(self, run: Run, proceed: Proceed, scope: Scope | None, spec: ToolSpec) -> Outcome:
-        tool, owner = run.tool, _owner(run)
+        owner = _owner(run)
 
         def tell(message: str) -> None:
             run.emit("progress", {"message": message, "fraction": None})
