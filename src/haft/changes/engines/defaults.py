@@ -20,6 +20,12 @@ class TransactionDefaults:
     """The view of the call; None if it has none, because it has the workspace alone or shares its caller's layer."""
     _transactions: Transactions
 
+    def stop_using_view(self) -> None:
+        """Note that the tool has ended. A call that waits for the workspace alone would otherwise wait for this call,
+        whose commit waits for the other one."""
+        if self.view is not None:
+            self._transactions.publisher.views.stop_using(self.view)
+
     def leave_view(self, *, flushes: bool = True) -> None:
         """End the view of the call, whose changes have been committed, held or discarded."""
         if self.view is not None:

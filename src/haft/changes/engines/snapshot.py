@@ -283,6 +283,8 @@ class SnapshotTransaction(TransactionDefaults):
         os.makedirs(full, mode=0o700, exist_ok=True)
         self._transactions.blobs.sync()
         write_journal(full, replace(manifest, notes={**manifest.notes, "mark": "commit", "steps": []}))
+        if self.lock.is_alone:
+            self._transactions.publisher.record_at_once(manifest)
         self._transactions.finish(manifest)
 
 
