@@ -95,6 +95,11 @@ class Transaction(Protocol):
         """The workspace lock, if the call holds it exclusively; otherwise None."""
         ...
 
+    def keep_order(self, check: Callable[[list[str]], str | None]) -> None:
+        """Let `check` say why changed paths may not be committed, because of the order of a batch; None if they
+        may."""
+        ...
+
     def show(self, seen: Workspace) -> None:
         """From now on, a tool in this process sees the workspace as `seen` shows it."""
         ...

@@ -253,6 +253,7 @@ class DeclaredTransaction(TransactionDefaults):
         is_layer_open: Callable[[], bool] = lambda: False,
     ) -> TransactionResult:
         """Commit, hold or discard the writes."""
+        self.stop_using_view()
         try:
             settled = self._ended(action, granted_paths, why, stopped)
         finally:

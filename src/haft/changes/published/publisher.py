@@ -13,7 +13,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.changes.commit.area import boot_id
@@ -114,11 +114,16 @@ class Publisher:
         try:
             if prepared is not None:
                 remove(prepared)
-            if any(view.name not in exempt for view in self.register.views()):
-                self.register.add_record(manifest.run, self._record(manifest))
+            self.record_at_once(manifest, exempt)
             yield True
         finally:
             os.close(lock)
+
+    def record_at_once(self, manifest: Manifest, exempt: Collection[str] = ()) -> None:
+        """Record changes that reach the workspace at once, if calls have views without them. Called under the exclusive
+        lock."""
+        if any(view.name not in exempt for view in self.register.views()):
+            self.register.add_record(manifest.run, self._record(manifest))
 
     def _record(self, manifest: Manifest) -> dict[str, Any]:
         return {**record_of(self._transactions.host, manifest.entries), "boot": self._boot}

@@ -3,7 +3,8 @@
     AREA/views/lock                      taken shared to take a view; exclusively to publish and to commit
     AREA/views/number                    the number of the last event
     AREA/views/taken/N.HOST.RUN          a view: it includes what was committed up to event N. The name of a torn view
-                                         ends in `.torn`
+                                         ends in `.torn`. It ends in `.over` if nobody looks through the view any more,
+                                         but the call has not committed yet
     AREA/views/layers/N.RUN[.F[.R]]      a layer that was published at event N, flushed at F, and whose files were
                                          removed at R; the file says what the layer changes
     AREA/views/files/N/                  the files of that layer
@@ -28,6 +29,7 @@ from haft.values import dataclass
 
 _SHORTEST, _LONGEST = 0.0005, 0.01
 _TORN: Final = ".torn"
+_OVER: Final = ".over"
 FILES: Final = "files"
 
 
@@ -39,7 +41,8 @@ class TakenView:
     number: int
     host: str
     run: str
-    is_torn: bool
+    is_used: bool
+    """Whether somebody may look through the view, and must not see half of a commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +157,23 @@ class Register:
     def release(self, name: str) -> str | None:
         """End a view. If it was torn, return the run whose changes tore it."""
         path = os.path.join(self._taken, name)
-        try:
-            os.unlink(path)
-            return None
-        except FileNotFoundError:
-            torn = None
-            with contextlib.suppress(OSError), open(path + _TORN, "rb") as file:
-                torn = file.read().decode(errors="replace")
-            with contextlib.suppress(OSError):
-                os.unlink(path + _TORN)
-            return torn
+        for each in (path, path + _OVER):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(each)
+                return None
+        torn = None
+        with contextlib.suppress(OSError), open(path + _TORN, "rb") as file:
+            torn = file.read().decode(errors="replace")
+        with contextlib.suppress(OSError):
+            os.unlink(path + _TORN)
+        return torn
+
+    def stop_using(self, name: str) -> None:
+        """Note that nobody looks through a view any more. It stays registered until its call has ended, because the
+        call's commit is compared with those since the view was taken."""
+        path = os.path.join(self._taken, name)
+        with contextlib.suppress(OSError):  # It was torn.
+            os.rename(path, path + _OVER)
 
     def is_torn(self, name: str) -> bool:
         return os.path.exists(os.path.join(self._taken, name + _TORN))
@@ -190,16 +200,17 @@ class Register:
             if host not in alive:
                 alive[host] = self._is_alive(host)
             if alive[host]:
-                plain = name.removesuffix(_TORN)
-                found.append(TakenView(plain, int(number), host, run.removesuffix(_TORN), plain != name))
+                plain = name.removesuffix(_TORN).removesuffix(_OVER)
+                run = run.removesuffix(_TORN).removesuffix(_OVER)
+                found.append(TakenView(plain, int(number), host, run, plain == name))
             else:
                 with contextlib.suppress(OSError):
                     os.unlink(os.path.join(self._taken, name))
         return found
 
     def older_views(self, number: int, exempt: Collection[str] = ()) -> list[TakenView]:
-        """The untorn views that do not include event `number`, except those of the calls in `exempt`."""
-        return [view for view in self.views() if view.number < number and not view.is_torn and view.name not in exempt]
+        """The used, untorn views that do not include event `number`, except those of the calls in `exempt`."""
+        return [view for view in self.views() if view.number < number and view.is_used and view.name not in exempt]
 
     # Layers.
 

@@ -106,6 +106,12 @@ class Views:
             view.name = self.register.take(view.run, replaces=view.name)
             view.lowers = self._lowers()
 
+    def stop_using(self, view: View) -> None:
+        """Note that nobody looks through a view any more: commits need not wait for its end."""
+        if not view.is_over:
+            self.register.stop_using(view.name)
+            self.on_release()
+
     def release(self, view: View) -> None:
         """End a view."""
         if not view.is_over:

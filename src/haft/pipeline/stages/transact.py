@@ -282,6 +282,8 @@ class Transact:
         else:
             run.revise(layer=transaction.layer)
         run.transaction = transaction
+        if run.batch is not None:
+            transaction.keep_order(functools.partial(run.batch.check_commit, run))
         try:
             outcome = await proceed(run)
         except BaseException:  # The call was cancelled, or could not begin.
