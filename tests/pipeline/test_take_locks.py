@@ -6,6 +6,7 @@ import contextlib
 import pytest
 
 from haft import Context, ToolService, tool
+from haft.contracts import Conflict
 
 
 @pytest.fixture
@@ -178,6 +179,53 @@ def test_who_waits_is_told_that_a_call_of_the_holder_waits_for_a_person(places):
             assert [(await each).status for each in (holder, waiting)] == ["done", "done"]
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(("engine", "flush"), [("snapshot", 2), ("auto", 0)])
+def test_undo_and_apply_do_not_wait_for_a_call_that_waits_for_a_person(places, engine, flush):
+    settings = {"changes.engine": engine, "changes.flush_seconds": flush}
+
+    async def main():
+        asked, answer = asyncio.Event(), asyncio.get_running_loop().create_future()
+
+        async def person(request):
+            if request.arguments.get("path") != "asked":
+                return True
+            asked.set()
+            return await answer
+
+        @tool
+        async def delegates(context: Context) -> str:
+            """Have a file written."""
+            return (await context.call("write_file", {"path": "asked", "content": "x"})).status
+
+        async with (
+            ToolService.open(**places, tools=[delegates], approver=person, settings=settings) as service,
+            ToolService.open(**places, approver=yes, settings=settings) as other,
+        ):
+            done = await other.call("write_file", {"path": "a", "content": "1"})
+            async with ToolService.open(**places, settings={"approval.expires_seconds": 0}) as nobody:
+                tried = await nobody.call("write_file", {"path": "b", "content": "1"}, trial=True)
+            holder = service.call("delegates")
+            await asked.wait()
+            waiting = other.call("shell", {"command": "echo 2 > c"})
+            if engine == "snapshot":
+                facts = await waits_for(waiting)
+                assert facts == {"waitsFor": holder.id, "blockedOn": "person"}
+            else:
+                await waiting  # It is published: the call that waits for a person does not see it.
+            for command in (other.undo(done.run_id), other.apply(tried.run_id)):
+                refused = await command
+                assert refused.error.code == "conflict" and refused.error.retryable
+                assert f"{holder.id} has the workspace, and waits for a person" in refused.error.message
+            with pytest.raises(Conflict, match=f"{holder.id} has the workspace"):
+                await asyncio.to_thread(other.look_ahead, "undo", done.run_id)
+            answer.set_result(True)
+            assert [(await each).status for each in (holder, waiting)] == ["done", "done"]
+            assert (await other.undo(done.run_id)).ok and (await other.apply(tried.run_id)).ok
+
+    asyncio.run(main())
+    assert sorted(path.name for path in places["workspace"].iterdir()) == ["asked", "b", "c"]
 
 
 def test_a_call_that_too_many_wait_before_ends_busy_at_once(places):
