@@ -50,7 +50,7 @@ def _node(chance, place, depth, left):
             count = 1 if kind == "call" else chance.randrange(2, 4)
             nodes = [_node(chance, f"{place}/{n}" if count > 1 else place, depth + 1, left) for n in range(count)]
             is_batch = kind == "together" and chance.random() < 0.4
-            steps.append({"do": "batch" if is_batch else "call", "nodes": nodes, "tree": place.partition("/")[0]})
+            steps.append({"do": "batch" if is_batch else "call", "nodes": nodes, "place": place})
         elif kind == "hang":
             steps.append({"do": "hang", "above": chance.randrange(3)})
         else:
@@ -89,7 +89,7 @@ async def act(steps, context):
             case "call":
                 await asyncio.gather(*(context.call(*node_call(one)) for one in step["nodes"]))
             case "batch":
-                await SERVICES[step["tree"]].batch([node_call(one) for one in step["nodes"]])
+                await SERVICES[step["place"].partition("/")[0]].batch([node_call(one) for one in step["nodes"]])
             case "write":
                 context.workspace.replace(step["path"], step["text"].encode())
             case "fail":
@@ -176,7 +176,10 @@ class Prover:
             return await answer
 
         workspace = self.base / "workspace"
-        _populate(workspace, seeds)
+        plans = {
+            f"t{seed}": plan(seed, f"t{seed}", isolated=isolated, threads=self.engine != "snapshot") for seed in seeds
+        }
+        _populate(workspace, seeds, plans)
         before = fingerprint(workspace)
         settings = {"changes.engine": self.engine, "limits.max_concurrent": PLACES, "limits.max_seconds": 300}
         async with contextlib.AsyncExitStack() as stack:
@@ -194,10 +197,6 @@ class Prover:
                 for _ in range(2)
             ]
             people = [asyncio.create_task(self._cancels(hosts)), asyncio.create_task(self._answers(chance))]
-            plans = {
-                f"t{seed}": plan(seed, f"t{seed}", isolated=isolated, threads=self.engine != "snapshot")
-                for seed in seeds
-            }
             SERVICES.update({tree: hosts[number % 2] for number, tree in enumerate(plans)})
             roots = [SERVICES[tree].call(*node_call(one)) for tree, one in plans.items()]
             outcomes = [await asyncio.wait_for(asyncio.shield(_outcome(run)), 60) for run in roots]
@@ -211,7 +210,8 @@ class Prover:
             assert all(each["error"]["retryable"] and each["changes"]["files"] == [] for each in refused)
             for outcome in reversed(outcomes):
                 await self._undone(service, outcome)
-            assert difference(before, fingerprint(workspace)) == []
+            left = difference(before, fingerprint(workspace))
+            assert left == [], left
             self.deadlocks = len(refused)
             return len(ended)
 
@@ -256,15 +256,27 @@ async def _outcome(run):
     return await run
 
 
-def _populate(workspace, seeds):
+def _populate(workspace, seeds, plans):
     workspace.mkdir(parents=True)
+    for one in plans.values():
+        _make_shared(workspace, one)
     for seed in seeds:
         chance = random.Random(f"{seed} files")
-        (workspace / f"t{seed}").mkdir()
+        (workspace / f"t{seed}").mkdir(exist_ok=True)
         for name in "abcd":
             if chance.random() < 0.5:
                 path = workspace / f"t{seed}" / name
                 path.write_text(f"{chance.random()}\n" * chance.randrange(3))
+
+
+def _make_shared(workspace, one):
+    """Make the directories in which several calls work: if the call that made one is undone alone, it stays as long as
+    another call uses it, and then nobody's undo removes it."""
+    for step in one["steps"]:
+        for below in step.get("nodes", ()):
+            if len(step["nodes"]) > 1:
+                (workspace / step["place"]).mkdir(parents=True, exist_ok=True)
+            _make_shared(workspace, below)
 
 
 def prove(seeds, base, engine="auto", *, isolated=True):
