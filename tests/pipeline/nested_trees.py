@@ -1,8 +1,9 @@
-"""Random trees of nested calls: some are cancelled, some fail, some are denied, some wait for a person, some are batches,
-and some lock what others lock, so that they would wait for each other in a circle.
+"""Random trees of nested calls: some are cancelled, some fail, some are denied, some wait for a person, some are
+batches, and some lock what others lock, so that they would wait for each other in a circle.
 
 A tree is plain JSON that says what each call does; the same seed makes the same one. Every tree works in a directory of
-its own, and the locks are the same for all trees; two hosts share them. `python nested_trees.py FIRST COUNT` proves that many.
+its own, and the locks are the same for all trees; two hosts share them. `python nested_trees.py FIRST COUNT` proves
+that many.
 """
 
 import asyncio
@@ -182,6 +183,7 @@ class Prover:
         _populate(workspace, seeds, plans)
         before = fingerprint(workspace)
         settings = {"changes.engine": self.engine, "limits.max_concurrent": PLACES, "limits.max_seconds": 300}
+        settings["changes.flush_seconds"] = 0.05  # Calls that wait for a person delay the others no longer.
         async with contextlib.AsyncExitStack() as stack:
             hosts = [
                 await stack.enter_async_context(

@@ -2,6 +2,9 @@
 
 import asyncio
 import contextlib
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -282,3 +285,59 @@ def test_two_services_on_one_workspace_wait_for_each_other(places):
             assert gates.begun == ["first", "second"]
 
     asyncio.run(main())
+
+
+@pytest.fixture
+def host(places):
+    """Starts another host, which makes one call; returns its process, what it says first, and the id of its run."""
+    started = []
+
+    def start(command):
+        program = [sys.executable, str(Path(__file__).with_name("writing_process.py"))]
+        words = [*program, str(places["workspace"]), str(places["home"]), command]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process, *process.stdout.readline().split()
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_the_locks_of_a_killed_host_are_free_and_nothing_is_half_done(places, host):
+    (places["workspace"] / "a").write_text("old\n")
+
+    async def main():
+        process, said, holder = await asyncio.to_thread(host, "echo half > a; echo begun; sleep 600")
+        assert said == "begun"
+        async with ToolService.open(**places, approver=yes) as service:
+            waiting = service.call("shell", {"command": "cat a > b; echo new >> a"})
+            assert await waits_for(waiting) == {"waitsFor": holder}
+            process.kill()
+            assert (await waiting).status == "done"
+        async with ToolService.open(**places) as service:  # It finishes the records of dead hosts.
+            assert service.run(holder).outcome["error"]["code"] == "interrupted"
+
+    asyncio.run(main())
+    assert (places["workspace"] / "a").read_text() == "old\nnew\n"
+    assert (places["workspace"] / "b").read_text() == "old\n"
+
+
+def test_a_host_that_is_killed_while_it_waits_delays_nobody(places, host):
+    async def main():
+        gates = Gates()
+        async with ToolService.open(**places, tools=[gates.tool()], approver=yes) as service:
+            first = service.call("works", {"name": "first", "paths": ["a"]})
+            await gates.has_begun("first")
+            process, said, queued = await asyncio.to_thread(host, "echo half > a")
+            assert said == "waits"
+            last = service.call("works", {"name": "last", "paths": ["a"]})
+            assert (await waits_for(last))["waitsFor"] in (first.id, queued)
+            process.kill()
+            await gates.open("first", "last")
+            assert [(await each).status for each in (first, last)] == ["done", "done"]
+
+    asyncio.run(main())
+    assert not (places["workspace"] / "a").exists()
