@@ -25,6 +25,7 @@ from haft.changes.commit.widened_modes import WidenedModes
 from haft.changes.engines import workspace_root
 from haft.changes.engines.defaults import TransactionDefaults
 from haft.changes.nested_calls import SHARED, CallerParts, Lock
+from haft.changes.published.views import WaitNews
 from haft.changes.reversal_plan import ReversalPlan, ReversalSources, hard_links_in
 from haft.changes.snapshots.comparison import changes_between
 from haft.changes.snapshots.snapshot import Comparison, OverBudget, Snapshot, Snapshots
@@ -36,6 +37,9 @@ from haft.values import replace
 _WRITE_BACK: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs"})
 """Filesystems that change a file's times at the first write through a memory mapping after its pages were written
 back."""
+
+_SHORT_WAIT: Final = 0.02
+"""A call that waits no longer than this for the workspace does not say so."""
 
 
 class SnapshotTransaction(TransactionDefaults):
@@ -76,11 +80,18 @@ class SnapshotTransaction(TransactionDefaults):
         self._began = time.time()
         self._check: Callable[[list[str]], str | None] = lambda _paths: None
 
-    def begin(self, stopped: Callable[[], bool], report: Callable[[str], None]) -> None:
-        """Take the workspace lock and a snapshot. Raises `ToolFailed` if the workspace holds more than the store may
-        keep."""
+    def begin(self, stopped: Callable[[], bool], report: Callable[[str], None], waiting: WaitNews) -> None:
+        """Take the workspace lock and a snapshot. If another call has the workspace meanwhile, `waiting` is told so.
+        Raises `ToolFailed` if the workspace holds more than the store may keep."""
         transactions = self._transactions
-        self.lock.descriptor = transactions.take_lock(stopped)
+        since = time.monotonic()
+
+        def gives_up() -> bool:
+            if time.monotonic() - since > _SHORT_WAIT:
+                transactions.publisher.views.tell_holder(waiting)
+            return stopped()
+
+        self.lock.descriptor = transactions.take_lock(gives_up)
         try:
             if SHARED.get() is None:  # Otherwise the caller has the workspace alone.
                 self.lock.views = transactions.publisher.take_alone(self._owner.run, stopped)

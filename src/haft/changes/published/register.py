@@ -8,6 +8,7 @@
     AREA/views/layers/N.RUN[.F[.R]]      a layer that was published at event N, flushed at F, and whose files were
                                          removed at R; the file says what the layer changes
     AREA/views/files/N/                  the files of that layer
+    AREA/views/persons/HOST.RUN          the call, or one that it made, waits for a person
 
 A layer's files stay until no view uses them. Its record stays until no call is left that began before the files were
 removed: such a call needs the record to tell haft's changes from those of others.
@@ -72,6 +73,7 @@ class Register:
         self._taken = os.path.join(self.path, "taken")
         self._layers = os.path.join(self.path, "layers")
         self._files = os.path.join(self.path, FILES)
+        self._persons = os.path.join(self.path, "persons")
         self._number = os.path.join(self.path, "number")
         self._lock = os.path.join(self.path, "lock")
 
@@ -119,11 +121,41 @@ class Register:
         """Write into the lock file which run holds the lock for long, so that those who wait can say so."""
         os.pwrite(descriptor, run.encode().ljust(64), 0)
 
+    @staticmethod
+    def unlock(descriptor: int) -> None:
+        """Release a lock whose holder was noted."""
+        os.pwrite(descriptor, b" " * 64, 0)
+        os.close(descriptor)
+
     def holder(self) -> str | None:
         """The run that holds the lock for long, if one does."""
         with contextlib.suppress(OSError), open(self._lock, "rb") as file:
             return file.read(64).decode(errors="replace").strip() or None
         return None
+
+    # Persons.
+
+    def set_person(self, run: str, *, waits: bool) -> None:
+        """Show to all processes whether a call of this host waits for a person."""
+        path = os.path.join(self._persons, f"{self._host}.{run}")
+        with contextlib.suppress(OSError):  # The disk is full: those who wait for the call are not told.
+            if waits:
+                os.makedirs(self._persons, mode=0o700, exist_ok=True)
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            else:
+                os.unlink(path)
+
+    def waiting_for_person(self) -> set[str]:
+        """The calls that wait for a person, of all hosts that are alive. Removes what dead hosts left."""
+        found = set()
+        with contextlib.suppress(OSError):
+            for name in os.listdir(self._persons):
+                host, _, run = name.partition(".")
+                if host == self._host or self._is_alive(host):
+                    found.add(run)
+                else:
+                    os.unlink(os.path.join(self._persons, name))
+        return found
 
     # Numbers.
 
