@@ -239,6 +239,10 @@ class EngineSelector:
         """Whether all committed changes are in the workspace's own files."""
         return not self.transactions.publisher.register.open_layers()
 
+    def last_commit(self) -> int:
+        """A number that is another one after a commit that any running call could miss."""
+        return self.transactions.publisher.register.number()
+
     async def begin(
         self,
         spec: ToolSpec,

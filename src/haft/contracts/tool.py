@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from haft.contracts.change import Changes
@@ -250,3 +250,20 @@ class Listing:
             "digest": spec.digest,
             "meta": dict(spec.meta),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBasis:
+    """What the answers of a tool depend on, besides its arguments and the paths that it reads. A tool whose answers
+    may be kept says so in a method `answer_basis(places) -> AnswerBasis`; `places` are the absolute paths that the call
+    reads."""
+
+    files: tuple[str, ...] = ()
+    """Absolute paths of single files outside of these paths. They need not exist."""
+    leaves_out: Mapping[str, Callable[[str], Iterable[str]]] = field(default_factory=dict)
+    """Names of entries that the tool leaves out in every directory. For each, a function that gets the path of the
+    entry, and returns the absolute paths of files that matter nevertheless."""
+    follows_links: bool = True
+    """Whether the tool may read the files to which links below the paths lead."""
+    versions: tuple[str, ...] = ()
+    """Texts that change when something else changes on which the answers depend."""
