@@ -511,7 +511,7 @@ def test_a_commit_that_a_power_failure_interrupted_is_reverted(lives, caplog):
     seen = set()
     for at in range(ops - 12, ops + 1):
         caplog.clear()
-        life = lives(case, at)
+        life = lives(case, at, unsynced=True)
         # What was put in place, and had not been written out, comes back empty.
         path = life.workspace / "a.txt"
         put = path.read_text() != "a.txt\n"

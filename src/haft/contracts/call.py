@@ -83,7 +83,7 @@ class Call:
     footprint: Footprint | None = None
     """What the call may read and write; None before its arguments are known."""
     isolation: Isolation | None = None
-    """How the call is isolated from other callers; None: as the setting `changes.isolation` says."""
+    """How the call is isolated from other callers; None: as a rule or the setting `changes.isolation` says."""
     batch: str | None = None
     """The id of the batch that the call belongs to."""
     uses_cache: bool = True

@@ -260,10 +260,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
     def how_to_connect(run: Run, grant: str) -> str:
         return dependencies.sandbox.how_to_connect(grant, run.call.confinement)
 
-    def settled() -> Awaitable[None]:
-        return dependencies.engine_selector().settled()
-
-    resolve = Resolve(dependencies.catalogue, dependencies.renew, dependencies.sandbox, settled)
+    resolve = Resolve(dependencies.catalogue, dependencies.renew, dependencies.sandbox, dependencies.engine_selector)
     validate = Validate(context, untrusted)
     decide = Decide(dependencies.decide, dependencies.sandbox, dependencies.engine_selector)
     approve = Approve(

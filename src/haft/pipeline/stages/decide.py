@@ -63,14 +63,18 @@ class Decide:
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         if run.call.decision is None:  # Commands of a person, such as undo, bring their own decision.
             await self.decide(run)
-            if _depends_on_files(run) and not self._engine_selector().is_settled():
-                # The decision may depend on files of the workspace, such as a script that an approval is bound to.
-                await self._engine_selector().settled()
-                await self.decide(run)
         return await proceed(run)
 
     async def decide(self, run: Run) -> None:
-        """Decide, and add the decision to the call. Without a sandbox, more calls need approval."""
+        """Decide, and add the decision to the call."""
+        await self._decide_now(run)
+        if _depends_on_files(run) and not self._engine_selector().is_settled():
+            # Such as a script that an approval is bound to.
+            await self._engine_selector().settled()
+            await self._decide_now(run)
+
+    async def _decide_now(self, run: Run) -> None:
+        """Decide by the workspace's own files. Without a sandbox, more calls need approval."""
         call, spec = run.call, run.tool.spec
         confined = spec.has_processes and (await self._ready(spec)).namespaces
         decision = self._decide(
@@ -174,9 +178,12 @@ class Decide:
 
 
 def _depends_on_files(run: Run) -> bool:
-    """Whether the decision may depend on the content of files in the workspace: those that the call runs."""
-    spec, decision = run.tool.spec, run.decision
-    return spec.has_processes and not decision.unasked and decision.action != "reject" and run.parent is None
+    """Whether the decision may depend on the content of files in the workspace, namely those that the call runs, or
+    a person is to see what the call would do to files."""
+    decision = run.decision
+    if run.parent is not None or decision.action == "reject":
+        return False
+    return decision.action == "ask" or (run.tool.spec.has_processes and not decision.unasked)
 
 
 class _DelegateStderr:

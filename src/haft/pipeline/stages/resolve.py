@@ -4,12 +4,16 @@ call and suggests a similar name."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from haft.contracts import NO_SECRETS, Outcome, configured
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
 from haft.registry import Catalogue
 from haft.sandbox import Sandbox, with_parents
+
+if TYPE_CHECKING:
+    from haft.changes import EngineSelector
 
 
 class Resolve:
@@ -21,10 +25,9 @@ class Resolve:
         catalogue: Catalogue,
         renew: Callable[[str], Awaitable[None]] | None,
         sandbox: Sandbox,
-        settled: Callable[[], Awaitable[None]],
+        engine_selector: Callable[[], EngineSelector],
     ) -> None:
-        """`settled` waits until all committed changes are in the workspace's own files, where tools are discovered."""
-        self._settled = settled
+        self._engine_selector = engine_selector
         self._sandbox = sandbox
         self._catalogue = catalogue
         self._renew = renew
@@ -41,7 +44,7 @@ class Resolve:
             known = self._catalogue.peek(call.name)
             if known is None or (known.spec.hosting != "in-process" and known.spec.files):
                 if run.parent is None:  # Otherwise its caller's view may be in the way.
-                    await self._settled()
+                    await self._engine_selector().settled()  # Tools are discovered among the workspace's own files.
                 await self._renew(call.name)
         tool = configured(self._catalogue.get(call.name, call.thread), call.config)
         spec = tool.spec

@@ -150,7 +150,8 @@ class Transact:
             selector.end_view(view)
             await selector.settled()
             view = await selector.take_view(run.id, waiting)
-        view.isolation = run.call.isolation or run.decision.isolation or self._isolation
+        is_serial = run.call.isolation == "serial"  # The call can be stricter than the rule, not less strict.
+        view.isolation = "serial" if is_serial else run.decision.isolation or self._isolation
         view.reads = None if run.call.footprint is None else run.call.footprint.reads
         batch = run.batch
         if batch is not None:
@@ -252,7 +253,7 @@ class Transact:
         )
 
     async def _attempt(self, run: Run, proceed: Proceed, scope: Scope | None, spec: ToolSpec) -> Outcome:
-        tool, owner = run.tool, _owner(run)
+        owner = _owner(run)
 
         def tell(message: str) -> None:
             run.emit("progress", {"message": message, "fraction": None})
