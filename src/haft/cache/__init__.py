@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.cache.answers import KeptAnswer, KeptAnswers, Tally
+    from haft.cache.answers import KeptAnswer, KeptAnswers
     from haft.cache.stamps import Files, Stamp, Unstampable, kernel_time, stamp_of
 else:
     __getattr__ = face(
         __name__,
         {
-            "answers": "KeptAnswer KeptAnswers Tally",
+            "answers": "KeptAnswer KeptAnswers",
             "stamps": "Files Stamp Unstampable kernel_time stamp_of",
         },
     )

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from haft.storage import AnswerFiles, decode, encode
-from haft.values import dataclass, field
+from haft.values import dataclass
 
 FORM: Final = 1
 """The version of the form of an entry."""
+_MOST_COUNTED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +33,6 @@ class KeptAnswer:
     """The fields of the outcome that come from the tool."""
 
 
-@dataclass(slots=True)
-class Tally:
-    """How often calls of this host were answered from the cache."""
-
-    hits: int = 0
-    misses: int = 0
-    stored: int = 0
-    reasons: dict[str, int] = field(default_factory=dict)
-
-
 class KeptAnswers:
     """The answers of one workspace."""
 
@@ -50,7 +41,7 @@ class KeptAnswers:
         self._basis = encode([FORM, version, workspace])
         self._seconds = seconds
         self._key: bytes | None = None
-        self.tally = Tally()
+        self._tally: dict[str, int] = {}
 
     @property
     def is_off(self) -> bool:
@@ -82,9 +73,25 @@ class KeptAnswers:
     def used(self, key: str) -> None:
         """Note that an answer was given again."""
         self._files.touch(key)
+        self._count("hits")
+
+    def missed(self, why: str) -> None:
+        """Note that no answer was given."""
+        self._count(f"missed: {why}")
+
+    def _count(self, name: str) -> None:
+        self._tally[name] = self._tally.get(name, 0) + 1
+        if sum(self._tally.values()) >= _MOST_COUNTED:
+            self.close()
+
+    def close(self) -> None:
+        """Write down how often calls were answered."""
+        if self._tally:
+            self._files.add_counts(self._tally)
+            self._tally = {}
 
     def keep(self, key: str, answer: KeptAnswer) -> bool:
-        """Keep an answer. Returns False if it cannot be given again exactly, is too large, or the disk is full."""
+        """Keep an answer. Returns False if it cannot be given again exactly, is too large, or cannot be written."""
         form = {"key": key, "run": answer.run, "at": answer.at, "stamp": answer.stamp, "answer": dict(answer.answer)}
         data = encode(form)
         try:

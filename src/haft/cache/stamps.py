@@ -159,9 +159,7 @@ class _Walk:
                     mode, changed = status.st_mode, status.st_ctime_ns
                     if changed > newest or not changed % _COARSE:
                         newest = max(newest, _latest(status))
-                    found.append(
-                        (name, entry.name, status.st_ino, mode, status.st_size, status.st_mtime_ns, changed)
-                    )
+                    found.append((name, entry.name, status.st_ino, mode, status.st_size, status.st_mtime_ns, changed))
                     if stat.S_ISDIR(mode):
                         if status.st_dev != self._device:
                             raise Unstampable(f"{entry.path} is another filesystem")

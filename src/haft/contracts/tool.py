@@ -119,6 +119,28 @@ class ToolSpec:
         return self.provenance in ("builtin", "embedded") and "export" not in self.meta
 
     @property
+    def why_not_kept(self) -> str | None:
+        """Why answers of this tool are never kept and given again; None if they may be."""
+        effects = self.effects
+        if self.kind == "builtin" and self.commands:
+            return None  # haft looks at each command line.
+        if self.provenance == "builtin" and effects.readonly and not effects.cacheable:
+            return "to find out whether its files are unchanged costs about as much as the call"
+        if not (effects.readonly and effects.cacheable):
+            return (
+                "it does not declare that it only reads (readonly) and that equal calls have equal answers (cacheable)"
+            )
+        if self.provenance == "workspace":
+            return "what a tool of a workspace declares about itself does not count"
+        if effects.network:
+            return "it uses the network"
+        if self.hosting in ("session", "remote"):
+            return "its process outlives its calls"
+        if self.hosting == "per-call" and self.provenance != "builtin" and not self.files:
+            return "haft does not know its files"
+        return None
+
+    @property
     def summary(self) -> str:
         """The first line of the description."""
         return self.description.strip().split("\n", 1)[0]

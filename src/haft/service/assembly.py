@@ -197,6 +197,7 @@ class Host:
             return (await sandbox.ready()).namespaces
 
         self.answers = answers_of(self.config, home, root.root)
+        ending.callback(self.answers.close)
         dependencies = Dependencies(
             host=lease.host,
             workspace=root,

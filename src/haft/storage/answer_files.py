@@ -1,6 +1,7 @@
 """Answers of calls as small private files, and how many of them may stay.
 
     DIRECTORY/key             32 random bytes
+    DIRECTORY/counts          how often answers were given again, and why not, as JSON
     DIRECTORY/answers/KEY     one answer; its mtime says when it was last used
 
 All workspaces of a state home share the directory and its bounds. When there are too many answers, those that were not
@@ -11,16 +12,21 @@ percent more for a while.
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import json
 import os
 import secrets
 import stat
 import time
+from collections.abc import Mapping
 from typing import Final
 
 KEY_BYTES: Final = 32
 LARGEST_SHARE: Final = 4
 """One answer may have this part of all bytes: a quarter."""
 _PART: Final = 20
+_MOST_COUNTS: Final = 30
+_MOST_COUNT_BYTES: Final = 100_000
 _LEFT_OVER_SECONDS: Final = 3_600.0
 """The age after which a file that a killed process left half written is removed."""
 
@@ -117,6 +123,28 @@ class AnswerFiles:
             raise
         return temporary
 
+    def add_counts(self, counts: Mapping[str, int]) -> None:
+        """Add to the numbers in the file `counts`, which all hosts share."""
+        path = os.path.join(self._directory, "counts")
+        with contextlib.suppress(OSError):
+            os.makedirs(self._directory, mode=0o700, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                known = _counts_in(file.read(_MOST_COUNT_BYTES))
+                for name, count in counts.items():
+                    known[name] = known.get(name, 0) + count
+                most = dict(sorted(known.items(), key=lambda each: -each[1])[:_MOST_COUNTS])
+                file.seek(0)
+                file.write(json.dumps(most).encode())
+                file.truncate()
+
+    def counts(self) -> dict[str, int]:
+        """The numbers that all hosts have added."""
+        with contextlib.suppress(OSError), open(os.path.join(self._directory, "counts"), "rb") as file:
+            return _counts_in(file.read(_MOST_COUNT_BYTES))
+        return {}
+
     def listed(self) -> tuple[int, int]:
         """How many answers there are, and how many bytes they have."""
         found = self._found()
@@ -148,3 +176,12 @@ class AnswerFiles:
                     elif time.time() - status.st_mtime > _LEFT_OVER_SECONDS:
                         os.unlink(entry.path)
         return found
+
+
+def _counts_in(data: bytes) -> dict[str, int]:
+    """The numbers in the file `counts`; none if it is damaged."""
+    with contextlib.suppress(ValueError, RecursionError):
+        known = json.loads(data)
+        if isinstance(known, dict):
+            return {name: count for name, count in known.items() if isinstance(count, int)}
+    return {}

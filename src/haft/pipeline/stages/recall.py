@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from haft.cache import Files, KeptAnswer, KeptAnswers, Stamp, Unstampable, kernel_time, stamp_of
-from haft.contracts import AnswerBasis, Confinement, Outcome, Paths, ToolName, ToolSpec, Workspace, evolve
+from haft.contracts import AnswerBasis, Confinement, Outcome, Paths, ToolName, Workspace, evolve
 from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
 from haft.pipeline.confinement import Confinements, grants_of
@@ -83,7 +83,7 @@ class Recall:
     @staticmethod
     def skips(run: Run) -> bool:
         """Whether no answer of the tool is ever kept."""
-        return why_not_kept(run.tool.spec) is not None
+        return run.tool.spec.why_not_kept is not None
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         why = self._why_not(run)
@@ -133,9 +133,8 @@ class Recall:
         return None
 
     async def _run(self, run: Run, proceed: Proceed, why: str) -> Outcome:
-        self._answers.tally.misses += 1
-        self._answers.tally.reasons[why] = self._answers.tally.reasons.get(why, 0) + 1
-        run.cache_facts = {"cache": f"not answered from the cache: {why}"}
+        self._answers.missed(why)
+        run.cache_facts = {"cache": f"not answered: {why}"}
         return await proceed(run)
 
     # What decides the answer.
@@ -237,7 +236,6 @@ class Recall:
         if outcome is None:
             return None, _NO_ANSWER
         self._answers.used(key)
-        self._answers.tally.hits += 1
         if run.batch is not None:
             run.batch.started(run)
         run.cache_facts = {"cache": f"answered from the cache (of run {kept.run})"}
@@ -305,29 +303,12 @@ class Recall:
                 answer["content"] = [dict(block) for block in masked.content]
                 answer["notes"] = list(run.notes)
                 kept = KeptAnswer(run.id, time.time(), stamp.digest, answer)
-                self._answers.tally.stored += self._answers.keep(key, kept)
+                self._answers.keep(key, kept)
         return outcome
 
 
 _STEP_NS: Final = 2_000_000
 """If the clock was set during a call by more than this, the ctimes prove nothing."""
-
-
-def why_not_kept(spec: ToolSpec) -> str | None:
-    """Why answers of this tool are never kept; None if they may be."""
-    if spec.kind == "builtin" and spec.commands:
-        return None  # Decided line by line.
-    if not (spec.effects.readonly and spec.effects.cacheable):
-        return "the tool does not declare that it only reads and that equal calls have equal answers"
-    if spec.provenance == "workspace":
-        return "what a tool of the workspace says about itself does not count"
-    if spec.effects.network:
-        return "the tool uses the network"
-    if spec.hosting in ("session", "remote"):
-        return "the process of the tool outlives its calls"
-    if spec.hosting == "per-call" and spec.provenance != "builtin" and not spec.files:
-        return "haft does not know the files of the tool"
-    return None
 
 
 def _can_be_given_again(run: Run, outcome: Outcome) -> bool:
