@@ -9,8 +9,8 @@ import sys
 import time
 
 import pytest
-import sampling
 
+import sampling
 from haft import ToolService, tool
 from haft.policy import repeatable_line
 
@@ -156,7 +156,7 @@ SEARCHED = (
 )
 
 
-@pytest.mark.parametrize("name, arguments", [("search", {"pattern": "needle"}), ("find_files", {"pattern": "*"})])
+@pytest.mark.parametrize(("name", "arguments"), [("search", {"pattern": "needle"}), ("find_files", {"pattern": "*"})])
 def test_a_search_depends_on_the_tree_and_on_its_ignore_files(places, name, arguments):
     (places["workspace"] / "sub" / "file").write_text("needle\n")
     (places["workspace"] / ".git").mkdir()
@@ -439,7 +439,7 @@ def test_an_answer_survives_a_restart_and_other_processes_get_it(places):
         "            if (await service.call('search', {'pattern': 'no'})).cached: return\n"
         "asyncio.run(main())\n"
     )
-    subprocess.run([sys.executable, "-c", script, places["workspace"], places["home"]], check=True)  # noqa: S603
+    subprocess.run([sys.executable, "-c", script, places["workspace"], places["home"]], check=True)
 
     async def after():
         async with ToolService.open(**places) as service:

@@ -10,12 +10,14 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.cache.answers import KeptAnswer, KeptAnswers
-    from haft.cache.stamps import Files, Stamp, Unstampable, kernel_time, stamp_of
+    from haft.cache.stamps import Files, Stamp, Unstampable, kernel_time
+    from haft.cache.watched_trees import WatchedTrees
 else:
     __getattr__ = face(
         __name__,
         {
             "answers": "KeptAnswer KeptAnswers",
-            "stamps": "Files Stamp Unstampable kernel_time stamp_of",
+            "stamps": "Files Stamp Unstampable kernel_time",
+            "watched_trees": "WatchedTrees",
         },
     )

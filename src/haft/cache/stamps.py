@@ -65,6 +65,12 @@ class Stamp:
     newest: int
     """The newest ctime, in nanoseconds. If the clock of the filesystem may be coarse, it is rounded up."""
     entries: int
+    others: tuple[str, ...] = ()
+    """The files elsewhere that were examined, except those to which links lead."""
+    others_digest: str = ""
+    """The digest of their state."""
+    leads_elsewhere: bool = False
+    """Whether a file counts to which a link leads."""
 
     def is_older_than(self, moment: int) -> bool:
         """Whether nothing has changed since `moment`, a result of `kernel_time`."""
@@ -77,20 +83,17 @@ def kernel_time() -> int:
 
 
 def stamp_of(
-    files: Files,
-    *,
-    visit: Callable[[str, bool], None] | None = None,
-    stopped: Callable[[], bool] = lambda: False,
+    files: Files, *, visit: Callable[[str], None] | None = None, stopped: Callable[[], bool] = lambda: False
 ) -> Stamp:
-    """The stamp of files as they are now. Raises `Unstampable`. `visit` is called with each path, and with whether it
-    is a directory, before haft looks at it."""
+    """The stamp of files as they are now. Raises `Unstampable`. `visit` is called with each path in the workspace
+    before haft looks at it."""
     return _Walk(files, visit, stopped).stamp()
 
 
 class _Walk:
     """One look at all files."""
 
-    def __init__(self, files: Files, visit: Callable[[str, bool], None] | None, stopped: Callable[[], bool]) -> None:
+    def __init__(self, files: Files, visit: Callable[[str], None] | None, stopped: Callable[[], bool]) -> None:
         self._files = files
         self._visit = visit
         self._stopped = stopped
@@ -100,6 +103,7 @@ class _Walk:
         self._is_examined = files.by_content
         self._links: dict[str, None] = {}
         self._others = dict.fromkeys(files.others)
+        self._leads_elsewhere = False
         try:
             root = os.lstat(files.root)
         except OSError as error:
@@ -115,17 +119,20 @@ class _Walk:
             self._add(place, path)
         for place in files.named:
             self._note_way(place)
+        found, of_paths = self._found, len(self._found)
         for place in sorted(self._others):
             self._add_other(place)
+        others_digest = _digest_of(found[of_paths:])
         if files.follows_links:
             self._add_targets()
-        digest = hashlib.blake2b(marshal.dumps(self._found, 2), digest_size=24).hexdigest()
-        return Stamp(digest, self._newest, len(self._found))
+        digest = _digest_of(found)
+        others = (*sorted(self._others),)
+        return Stamp(digest, self._newest, len(found), others, others_digest, self._leads_elsewhere)
 
     def _add(self, place: str, name: str) -> None:
         """Add a path, and everything below it."""
         if self._visit is not None:
-            self._visit(place, True)
+            self._visit(place)
         try:
             status = os.lstat(place)
         except (FileNotFoundError, NotADirectoryError):
@@ -154,7 +161,7 @@ class _Walk:
                         found.append((name, entry.name))
                         continue
                     if visit is not None:
-                        visit(entry.path, entry.is_dir(follow_symlinks=False))
+                        visit(entry.path)
                     status = entry.stat(follow_symlinks=False)
                     mode, changed = status.st_mode, status.st_ctime_ns
                     if changed > newest or not changed % _COARSE:
@@ -197,8 +204,6 @@ class _Walk:
 
     def _add_other(self, place: str) -> None:
         """Add a single path outside of the workspace, and the file to which it leads."""
-        if self._visit is not None:
-            self._visit(place, False)
         try:
             status = os.stat(place)
         except OSError as error:
@@ -221,6 +226,7 @@ class _Walk:
             if os.path.isdir(target):
                 raise Unstampable(f"{link} leads to the directory {target}")
             self._note_way(link)
+            self._leads_elsewhere = True
             self._add_other(target)
 
     def _note_way(self, path: str) -> None:
@@ -264,6 +270,11 @@ class _Walk:
         except OSError as error:
             raise Unstampable(f"{place} cannot be read: {error.strerror}") from None
         return digest.hexdigest()
+
+
+def _digest_of(found: list[Identity]) -> str:
+    # The second version of the format writes equal values equally.
+    return hashlib.blake2b(marshal.dumps(found, 2), digest_size=24).hexdigest()
 
 
 def _latest(status: os.stat_result) -> int:

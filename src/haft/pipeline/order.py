@@ -60,7 +60,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.audit import Trail
-from haft.cache import KeptAnswers
+from haft.cache import KeptAnswers, WatchedTrees
 from haft.contracts import (
     ApprovalAnswer,
     ApprovalRequest,
@@ -171,6 +171,7 @@ class Dependencies:
     """The locks between all calls on the workspace, also those of other processes."""
     waiting_line: WaitingLine
     answers: KeptAnswers
+    watched_trees: WatchedTrees
     verifies_content: bool
     """Whether kept answers are given again only after the contents of files were compared."""
     run_writer: RunWriter
@@ -321,6 +322,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
 def _recall(dependencies: Dependencies, confinements: Confinements) -> Recall:
     return Recall(
         dependencies.answers,
+        dependencies.watched_trees,
         dependencies.engine_selector,
         dependencies.workspace,
         dependencies.footprints,

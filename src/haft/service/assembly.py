@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from haft.audit import Redactor, Trail, secret_values
-from haft.cache import KeptAnswers
+from haft.cache import KeptAnswers, WatchedTrees
 from haft.config import Config, check_workspace, connected_inside, load_config, secret_texts, working_directory
 from haft.contracts import (
     Approver,
@@ -198,6 +198,8 @@ class Host:
 
         self.answers = answers_of(self.config, home, root.root)
         ending.callback(self.answers.close)
+        trees = WatchedTrees()
+        ending.callback(trees.close)
         dependencies = Dependencies(
             host=lease.host,
             workspace=root,
@@ -229,6 +231,7 @@ class Host:
             locks=locks,
             waiting_line=WaitingLine(limits.max_queued),
             answers=self.answers,
+            watched_trees=trees,
             verifies_content=self.config.values["cache.verify"] == "content",
             run_writer=run_writer,
             trail=trail,

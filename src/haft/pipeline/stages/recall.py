@@ -18,6 +18,7 @@ because the other call might wait for one of its callers.
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import secrets
 import time
@@ -25,7 +26,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from haft.cache import Files, KeptAnswer, KeptAnswers, Stamp, Unstampable, kernel_time, stamp_of
+from haft.cache import Files, KeptAnswer, KeptAnswers, Stamp, Unstampable, WatchedTrees, kernel_time
 from haft.contracts import AnswerBasis, Confinement, Outcome, Paths, ToolName, Workspace, evolve
 from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
@@ -57,6 +58,7 @@ class Recall:
     def __init__(
         self,
         answers: KeptAnswers,
+        trees: WatchedTrees,
         engine_selector: Callable[[], EngineSelector],
         workspace: Workspace,
         footprints: Footprints,
@@ -67,6 +69,7 @@ class Recall:
         by_content: bool,
     ) -> None:
         self._answers = answers
+        self._trees = trees
         self._engine_selector = engine_selector
         self._workspace = workspace
         self._footprints = footprints
@@ -264,8 +267,11 @@ class Recall:
         stop: list[bool] = []
         try:
             if len(files.paths) <= _SMALL and not any(map(os.path.isdir, _places(files))):
-                return stamp_of(files)
-            looking = asyncio.ensure_future(asyncio.to_thread(stamp_of, files, stopped=lambda: bool(stop)))
+                return self._trees.stamp_of(files)
+            if (known := self._trees.known(files)) is not None:
+                return known
+            look = functools.partial(self._trees.stamp_of, files, stopped=lambda: bool(stop))
+            looking = asyncio.ensure_future(asyncio.to_thread(look))
             try:
                 return await asyncio.shield(looking)
             except asyncio.CancelledError:
