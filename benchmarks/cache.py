@@ -1,4 +1,4 @@
-"""An answer that is given again, compared with the call that runs the tool: a template, and the built-in tools that only
+"""An answer that is given again, compared with the call that runs the tool: a template, and built-in tools that only
 read, in a workspace of 10,000 files.
 
 `read_file` and `list_directory` are measured as if their answers were kept. They are not, because looking for an answer
@@ -70,7 +70,8 @@ async def one(service: ToolService, what: str, name: str, arguments: Mapping[str
 
     async def run() -> None:
         outcome = await service.call(name, arguments, uses_cache=False)
-        assert outcome.ok and not outcome.cached, outcome
+        assert outcome.ok, outcome
+        assert not outcome.cached, outcome
 
     for _ in range(MOST_CALLS):
         outcome = await service.call(name, arguments)

@@ -109,7 +109,7 @@ class Tripwire:
         self._add, _remove, self._descriptor = _opened(_ANY_CHANGE)
 
     def add(self, path: str) -> int:
-        """Watch the file or directory at a path, or the link itself. Returns a number; it is the same for the same file.
+        """Watch the file or directory at a path, or the link itself. The same file gives the same number.
         Raises `OSError`, also if there are too many."""
         watch = self._add(self._descriptor, path)
         if watch < 0:

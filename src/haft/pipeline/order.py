@@ -292,7 +292,17 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         ApproveBuild(broker, dependencies.sandbox),
         KeepOrder(resolve, validate, decide, approve, dependencies.workspace),
         TakeLocks(dependencies.footprints, dependencies.locks, dependencies.waiting_line),
-        _recall(dependencies, confinements),
+        Recall(
+            dependencies.answers,
+            dependencies.watched_trees,
+            dependencies.engine_selector,
+            dependencies.workspace,
+            dependencies.footprints,
+            dependencies.sandbox,
+            confinements,
+            dependencies.limits,
+            by_content=dependencies.verifies_content,
+        ),
         Queue(
             Admission(dependencies.limits.max_concurrent, dependencies.limits.max_concurrent_per_user),
             dependencies.waiting_line,
@@ -316,18 +326,4 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
             cap_is_set=dependencies.seconds_are_set,
         ),
         Invoke(context, untrusted),
-    )
-
-
-def _recall(dependencies: Dependencies, confinements: Confinements) -> Recall:
-    return Recall(
-        dependencies.answers,
-        dependencies.watched_trees,
-        dependencies.engine_selector,
-        dependencies.workspace,
-        dependencies.footprints,
-        dependencies.sandbox,
-        confinements,
-        dependencies.limits,
-        by_content=dependencies.verifies_content,
     )

@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from haft.config import MISSING_VARIABLES, Config
-from haft.contracts import BadUsage, DescribeLauncher, DiscoveredTool, Effects, Environment, Environments, Grants, Provenance
+from haft.contracts import (
+    BadUsage,
+    DescribeLauncher,
+    DiscoveredTool,
+    Effects,
+    Environment,
+    Environments,
+    Grants,
+    Provenance,
+)
 from haft.files import lies_inside
 from haft.sources import Target
 from haft.sources.agent_studio import ENTRY, ENVIRONMENT, HASH_FILE, ConfiguredInstance, TemplateDirectory, Templates

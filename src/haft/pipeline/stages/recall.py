@@ -44,6 +44,8 @@ FROM_CACHE: Final = Confinement(network=False, reason="it was answered from the 
 _NO_ANSWER: Final = "no answer of an equal call is kept"
 _FIELDS: Final = ("output", "stderr", "exit_code", "result", "output_bytes", "content")
 """The fields of an outcome that come from the tool."""
+_MAY_LAG: Final = ("9p", "afs", "ceph", "cifs", "ecryptfs", "fuse", "gfs2", "lustre", "nfs", "ocfs2", "smb", "virtiofs")
+"""Filesystems that other machines may change."""
 _SMALL: Final = 200
 """So many files are examined without a thread."""
 
@@ -124,6 +126,8 @@ class Recall:
             return "its changes are not those of an ordinary call"
         if any(each.transaction is not None for each in nesting.callers(run)):
             return "it sees what its caller has changed"
+        if self._engine_selector().filesystem_of_workspace().startswith(_MAY_LAG):
+            return "the filesystem of the workspace may show changes late"
         granted = grants_of(call)
         if granted.network or granted.path or granted.read or granted.write or granted.scratch:
             return "it was granted more than the workspace"
