@@ -36,7 +36,8 @@ class _WatchedTree:
 class WatchedTrees:
     """The trees that one host watches. Any thread may use it."""
 
-    def __init__(self) -> None:
+    def __init__(self, least_entries: int = LEAST_ENTRIES) -> None:
+        self._least_entries = least_entries
         self._trees: dict[tuple[str, ...], _WatchedTree] = {}
         self._seen: set[tuple[str, ...]] = set()
         """Large trees that were examined once."""
@@ -55,7 +56,7 @@ class WatchedTrees:
         if is_worth and (stamp := self._watch(key, files, stopped)) is not None:
             return stamp
         stamp = stamp_of(files, stopped=stopped)
-        if stamp.entries >= LEAST_ENTRIES:
+        if stamp.entries >= self._least_entries:
             with self._lock:
                 self._seen.add(key)
         return stamp
