@@ -13,6 +13,7 @@ import sysconfig
 import tempfile
 
 import haft
+from benchmarks.cache import rows as kept_answers
 from benchmarks.hook import rows as hooks
 from benchmarks.mcp import PLACE as MCP_PLACE
 from benchmarks.mcp import rows as over_mcp
@@ -271,6 +272,8 @@ async def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         of_templates, memory, is_within = await templates(scratch)
         rows += of_templates
+    with tempfile.TemporaryDirectory() as scratch:
+        rows += await kept_answers(scratch)
     more, connections = network()
     rows += more
     more, disk = changes()

@@ -30,12 +30,16 @@ STYLE = """
 
 CAPTIONS = {
     "Record": "writes the audit log; turns every failure into one outcome",
+    "RetryLookup": "looks the tool up again, if an earlier call of the batch may make it",
     "Resolve": "finds the tool by its name",
     "Validate": "checks the arguments against the tool's schema",
     "Decide": "rules and command analysis: allow, ask, try or reject",
     "Approve": "waits for a person, if the call needs approval",
     "Review": "shows a person the changes of a trial run",
     "ApproveBuild": "waits for a person, before a package is built",
+    "KeepOrder": "waits for the earlier calls of the batch",
+    "TakeLocks": "waits for calls that write the same files",
+    "Recall": "gives a kept answer again, if nothing has changed",
     "Queue": "waits until another call may start",
     "Prepare": "makes the environment that the tool needs",
     "Transact": "makes the call a transaction: commits, holds or discards its changes",

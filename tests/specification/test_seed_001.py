@@ -1,6 +1,8 @@
-"""What the specification of the tool system says under "Parallel execution", and what is wrong in its sketch."""
+"""What the specification of the tool system says under "Parallel execution" and "Intelligent Result Caching", and what
+is wrong in its sketches."""
 
 import asyncio
+import os
 
 import pytest
 
@@ -53,5 +55,54 @@ def test_parallel_execution_runs_independent_tools_at_once(places):
         async with ToolService.open(**places, tools=[meet]) as service:
             outcomes = await service.batch([("meet", {"name": "one"}), ("meet", {"name": "two"})])
             assert [outcome.output for outcome in outcomes] == ["one", "two"]
+
+    asyncio.run(main())
+
+
+def test_caching_gives_the_result_of_a_read_only_tool_again_until_a_file_changes(places):
+    """ "Caches tool results for read-only operations with dependency tracking", with 1,000 entries for 300 seconds."""
+    notes, runs = places["workspace"] / "notes", []
+    notes.write_text("one")
+
+    @tool(readonly=True, cacheable=True, reads=["path"])
+    def count(path: str) -> str:
+        """Read a file."""
+        runs.append(path)
+        return notes.read_text()
+
+    async def main():
+        async with ToolService.open(**places, tools=[count]) as service:
+            values = service.config.values
+            assert (values["cache.entries"], values["cache.seconds"]) == (1000, 300.0)
+            while not (await service.call("count", {"path": "notes"})).cached:
+                pass
+            before = len(runs)
+            assert (await service.call("count", {"path": "notes"})).output == "one"
+            assert len(runs) == before
+            notes.write_text("two")
+            assert (await service.call("count", {"path": "notes"})).output == "two"
+
+    asyncio.run(main())
+
+
+def test_caching_does_not_trust_mtimes_and_knows_the_caller(places):
+    """`isCacheStale` compares the mtime of each dependency with the time of the result, so a file with a restored mtime
+    counts as unchanged, and a new file is no dependency. The key of the sketch has no caller."""
+    notes = places["workspace"] / "notes"
+    notes.write_text("one\n")
+
+    async def main():
+        async with ToolService.open(**places) as service:
+            while not (await service.call("search", {"pattern": "."})).cached:
+                pass
+            assert not (await service.call("search", {"pattern": "."}, who="someone else")).cached
+            before = notes.stat()
+            notes.write_text("two\n")
+            os.utime(notes, ns=(before.st_atime_ns, before.st_mtime_ns))
+            assert (await service.call("search", {"pattern": "."})).output == "notes:1:two\n"
+            while not (await service.call("search", {"pattern": "."})).cached:
+                pass
+            (places["workspace"] / "more").write_text("three\n")
+            assert (await service.call("search", {"pattern": "."})).output == "more:1:three\nnotes:1:two\n"
 
     asyncio.run(main())

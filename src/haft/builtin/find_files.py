@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from haft.builtin.definition import PATH, Builtin
-from haft.builtin.ignore_files import ignore_files_above
-from haft.contracts import Answer, Effects, InvalidArguments, ToolContext
+from haft.builtin.ignore_files import ignore_files_above, ripgrep_basis
+from haft.contracts import Answer, AnswerBasis, Effects, InvalidArguments, ToolContext
 from haft.files import shown
 
 _MOST_FILES: Final = 10_000
@@ -35,11 +35,16 @@ class FindFiles(Builtin):
     paths = ("path",)
     reads = ("path",)
     writes = ()
-    effects = Effects(readonly=True, idempotent=True)
+    effects = Effects(readonly=True, cacheable=True, idempotent=True)
     hosting = "per-call"
 
     def reads_besides(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         return ignore_files_above(paths)
+
+    def answer_basis(self, places: list[str]) -> AnswerBasis:
+        from haft.builtin.ripgrep import find_ripgrep
+
+        return ripgrep_basis(places, find_ripgrep())
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         from haft.builtin.globs import matcher

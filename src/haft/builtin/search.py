@@ -9,8 +9,8 @@ import os
 from typing import Any, ClassVar
 
 from haft.builtin.definition import PATH, Builtin
-from haft.builtin.ignore_files import ignore_files_above
-from haft.contracts import Answer, Effects, InvalidArguments, ToolContext
+from haft.builtin.ignore_files import ignore_files_above, ripgrep_basis
+from haft.contracts import Answer, AnswerBasis, Effects, InvalidArguments, ToolContext
 from haft.files import shown
 
 
@@ -37,11 +37,16 @@ class Search(Builtin):
     paths = ("path",)
     reads = ("path",)
     writes = ()
-    effects = Effects(readonly=True, idempotent=True)
+    effects = Effects(readonly=True, cacheable=True, idempotent=True)
     hosting = "per-call"
 
     def reads_besides(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         return ignore_files_above(paths)
+
+    def answer_basis(self, places: list[str]) -> AnswerBasis:
+        from haft.builtin.ripgrep import find_ripgrep
+
+        return ripgrep_basis(places, find_ripgrep())
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         from haft.builtin.ripgrep import Listener, aim

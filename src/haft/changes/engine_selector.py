@@ -155,6 +155,7 @@ class EngineSelector:
         self._overlay: str | Literal[False] | None = False
         """Why overlays do not work; None if they work; False if this was not tested yet."""
         self._overlay_lock = asyncio.Lock()
+        self._filesystem: str | None = None
         self._calls: dict[Session, SessionCalls] = {}
         """For each session process that works in layers: the object that manages these layers."""
         self._mounted = MountedViews(trial)
@@ -248,6 +249,16 @@ class EngineSelector:
     def is_settled(self) -> bool:
         """Whether all committed changes are in the workspace's own files."""
         return not self.transactions.publisher.register.open_layers()
+
+    def filesystem_of_workspace(self) -> str:
+        """The kind of filesystem that holds the workspace; empty if unknown."""
+        if self._filesystem is None:
+            self._filesystem = filesystem(self.transactions.workspace)
+        return self._filesystem
+
+    def last_commit(self) -> int:
+        """A number that is another one after a commit that any running call could miss."""
+        return self.transactions.publisher.register.number()
 
     async def begin(
         self,

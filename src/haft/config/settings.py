@@ -531,7 +531,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         [],
         instance_list,
         "Tools that are made from templates. Each entry has a `name`, the folder of a `template`, and `user_params` "
-        "(values that are set once, such as keys). If a template has such entries, the template itself is not a tool.",
+        "(values that are set once, such as keys). `readonly = true` says that the tool only reads, `cacheable = true` "
+        "that equal calls have equal answers. Both count only for templates outside of the workspace. If a template "
+        "has such entries, the template itself is not a tool.",
         "adds",
         variable=False,
     ),

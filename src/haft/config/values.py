@@ -199,7 +199,10 @@ def instance_list(value: Any) -> list[dict[str, Any]]:
         except (TypeError, ValueError):
             what = f"has `user_params` for `{one['name']}` that JSON cannot represent"
             raise ValueError(f"{what}: write dates as text") from None
-        strange = sorted(one.keys() - {"name", "template", "user_params", MISSING_VARIABLES})
+        if any(not isinstance(one.get(key, False), bool) for key in ("readonly", "cacheable")):
+            raise ValueError("needs true or false as `readonly` and `cacheable`")
+        strange = sorted(one.keys() - {"name", "template", "user_params", "readonly", "cacheable", MISSING_VARIABLES})
         if strange:
-            raise ValueError(f"has no key `{strange[0]}`: the keys are name, template and user_params")
+            known = "name, template, user_params, readonly and cacheable"
+            raise ValueError(f"has no key `{strange[0]}`: the keys are {known}")
     return value

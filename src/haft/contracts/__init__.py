@@ -160,6 +160,7 @@ if TYPE_CHECKING:
     from haft.contracts.states import NEXT_STATUSES, STATUSES, TERMINAL, Status
     from haft.contracts.tool import (
         Answer,
+        AnswerBasis,
         DiscoveredTool,
         Effects,
         Hosting,
@@ -215,7 +216,7 @@ else:
             "server_marks": "escaped_marks marked_text",
             "states": "NEXT_STATUSES STATUSES Status TERMINAL",
             "tool": (
-                "Answer DiscoveredTool Effects Hosting Kind Listing "
+                "Answer AnswerBasis DiscoveredTool Effects Hosting Kind Listing "
                 "Provenance RenamedTool State TaskSupport Tool ToolResult ToolSpec configured"
             ),
             "variables": "names_reported_missing names_read why_not_granted withheld",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from haft.contracts.change import Changes
@@ -117,6 +117,28 @@ class ToolSpec:
         """Whether the tool's definition needs no approval, because haft or the embedding program defines it. An
         exported executable needs approval, even if it stands for such a tool."""
         return self.provenance in ("builtin", "embedded") and "export" not in self.meta
+
+    @property
+    def why_not_kept(self) -> str | None:
+        """Why answers of this tool are never kept and given again; None if they may be."""
+        effects = self.effects
+        if self.kind == "builtin" and self.commands:
+            return None  # haft looks at each command line.
+        if self.provenance == "builtin" and effects.readonly and not effects.cacheable:
+            return "to find out whether its files are unchanged costs about as much as the call"
+        if not (effects.readonly and effects.cacheable):
+            return (
+                "it does not declare that it only reads (readonly) and that equal calls have equal answers (cacheable)"
+            )
+        if self.provenance == "workspace":
+            return "what a tool of a workspace declares about itself does not count"
+        if effects.network:
+            return "it uses the network"
+        if self.hosting in ("session", "remote"):
+            return "its process outlives its calls"
+        if self.hosting == "per-call" and self.provenance != "builtin" and not self.files:
+            return "haft does not know its files"
+        return None
 
     @property
     def summary(self) -> str:
@@ -250,3 +272,20 @@ class Listing:
             "digest": spec.digest,
             "meta": dict(spec.meta),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBasis:
+    """What the answers of a tool depend on, besides its arguments and the paths that it reads. A tool whose answers
+    may be kept says so in a method `answer_basis(places) -> AnswerBasis`; `places` are the absolute paths that the call
+    reads."""
+
+    files: tuple[str, ...] = ()
+    """Absolute paths of single files outside of these paths. They need not exist."""
+    leaves_out: Mapping[str, Callable[[str], Iterable[str]]] = field(default_factory=dict)
+    """Names of entries that the tool leaves out in every directory. For each, a function that gets the path of the
+    entry, and returns the absolute paths of files that matter nevertheless."""
+    follows_links: bool = True
+    """Whether the tool may read the files to which links below the paths lead."""
+    versions: tuple[str, ...] = ()
+    """Texts that change when something else changes on which the answers depend."""

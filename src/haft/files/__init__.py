@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from haft.files.sync import sync_filesystem
     from haft.files.tool_source import texts_of
     from haft.files.trees import measured, remove
-    from haft.files.watches import Watches
+    from haft.files.watches import Tripwire, Watches, most_watches
     from haft.files.withheld_variables import grant_words, missed_by, note, variables_of, withheld_from
 else:
     __getattr__ = face(
@@ -49,7 +49,7 @@ else:
             "sync": "sync_filesystem",
             "tool_source": "texts_of",
             "trees": "measured remove",
-            "watches": "Watches",
+            "watches": "Tripwire Watches most_watches",
             "withheld_variables": "grant_words missed_by note variables_of withheld_from",
         },
     )

@@ -22,6 +22,10 @@ _CLOSE_WRITE, _ATTRIB, _MOVED, _CREATE, _DELETE = 0x8, 0x4, 0xC0, 0x100, 0x200
 _DELETE_SELF, _MOVE_SELF, _ONLYDIR, _MASK_ADD = 0x400, 0x800, 0x01000000, 0x20000000
 _OVERFLOW, _IGNORED = 0x4000, 0x8000
 _MASK: Final = _CLOSE_WRITE | _ATTRIB | _MOVED | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF | _ONLYDIR | _MASK_ADD
+_MODIFY, _DONT_FOLLOW = 0x2, 0x02000000
+_ANY_CHANGE: Final = (
+    _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF | _DONT_FOLLOW
+)
 _EVENT: Final = struct.Struct("iIII")
 _LARGEST_READ: Final = 65_536
 
@@ -96,19 +100,56 @@ class Watches:
         os.close(self.descriptor)
 
 
-def _opened() -> tuple[Callable[[int, str], int], Callable[[int, int], None], int]:
+class Tripwire:
+    """Tells whether any of many files has changed since it was added. Unlike `Watches`, it watches the files
+    themselves, so that writes through another name of a file are noticed, and before the writer closes the file. Raises
+    `OSError` if this system has no inotify."""
+
+    def __init__(self) -> None:
+        self._add, _remove, self._descriptor = _opened(_ANY_CHANGE)
+
+    def add(self, path: str) -> int:
+        """Watch the file or directory at a path, or the link itself. The same file gives the same number.
+        Raises `OSError`, also if there are too many."""
+        watch = self._add(self._descriptor, path)
+        if watch < 0:
+            raise OSError(-watch, os.strerror(-watch), path)
+        return watch
+
+    def is_intact(self) -> bool:
+        """Whether nothing was reported. A report that was lost counts as one."""
+        try:
+            os.read(self._descriptor, _LARGEST_READ)
+        except BlockingIOError:
+            return True
+        return False
+
+    def close(self) -> None:
+        """Stop watching."""
+        os.close(self._descriptor)
+
+
+def most_watches() -> int:
+    """How many watches this user may have in all programs together."""
+    with contextlib.suppress(OSError, ValueError), open("/proc/sys/fs/inotify/max_user_watches", "rb") as file:
+        return int(file.read())
+    return 0
+
+
+def _opened(mask: int = _MASK) -> tuple[Callable[[int, str], int], Callable[[int, int], None], int]:
     """Open inotify. Returns a function that adds a watch and returns its number or the negated errno, a function that
     removes a watch, and the descriptor of inotify."""
     if sys.platform != "linux":
         raise OSError(errno.ENOSYS, "there is no inotify on this platform")
 
     libc = ctypes.CDLL(None, use_errno=True)
+    wanted = ctypes.c_uint32(mask)
     descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if descriptor < 0:
         raise OSError(ctypes.get_errno(), "inotify is not available")
 
     def add(to: int, path: str) -> int:
-        watch: int = libc.inotify_add_watch(to, os.fsencode(path), ctypes.c_uint32(_MASK))
+        watch: int = libc.inotify_add_watch(to, os.fsencode(path), wanted)
         return watch if watch >= 0 else -ctypes.get_errno()
 
     def remove(of: int, watch: int) -> None:

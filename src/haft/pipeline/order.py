@@ -5,8 +5,8 @@
     record → retry_lookup → resolve  → validate → decide → approve  → review   → approve_build → keep_order
     audit    batch          registry   schema     policy   a person   a person   a person        batch
                                                                                                    │
-             invoke   ← limit    ← confine ← transact ← prepare  ← queue    ← take_locks ◄─────────┘
-             the tool   deadline   sandbox   changes    the tool   schedule   schedule
+    invoke   ← limit    ← confine ← transact ← prepare  ← queue    ← recall   ← take_locks ◄───────┘
+    the tool   deadline   sandbox   changes    the tool   schedule   cache      schedule
 
 Every call of every tool goes through this pipeline. Neither the format of the tool nor the surface that made the call
 matters.
@@ -33,6 +33,9 @@ The order of the stages makes calls safe:
   missing now may be there at the call's turn.
 - `take_locks` comes before `queue`, so that a call holds no place while it waits for a lock. It comes before
   `transact`, so that a call sees what the calls that it waited for have committed.
+- `recall` comes after `keep_order` and `take_locks`, so that it looks for a kept answer only when all calls before this
+  one have ended. It comes after `decide`, so that it never answers what policy rejects today, and before `queue`,
+  because an answer that is given again needs no place.
 - `prepare` comes before `transact` and `limit`. It makes the environment that a tool needs, such as a virtual
   environment. That work is not part of the call's changes, and does not count against the call's deadline.
 - `transact` comes after `queue` and lies around `confine`. It collects the call's changes when no process of the call
@@ -57,6 +60,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.audit import Trail
+from haft.cache import KeptAnswers, WatchedTrees
 from haft.contracts import (
     ApprovalAnswer,
     ApprovalRequest,
@@ -92,6 +96,7 @@ from haft.pipeline.stages import (
     KeepOrder,
     Prepare,
     Queue,
+    Recall,
     Record,
     Resolve,
     RetryLookup,
@@ -165,6 +170,10 @@ class Dependencies:
     locks: Locks
     """The locks between all calls on the workspace, also those of other processes."""
     waiting_line: WaitingLine
+    answers: KeptAnswers
+    watched_trees: WatchedTrees
+    verifies_content: bool
+    """Whether kept answers are given again only after the contents of files were compared."""
     run_writer: RunWriter
     trail: Trail
     open_output_store: Callable[[RunId], OutputStore]
@@ -285,6 +294,17 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         ApproveBuild(broker, dependencies.sandbox),
         KeepOrder(resolve, validate, decide, approve, dependencies.workspace),
         TakeLocks(dependencies.footprints, dependencies.locks, dependencies.waiting_line),
+        Recall(
+            dependencies.answers,
+            dependencies.watched_trees,
+            dependencies.engine_selector,
+            dependencies.workspace,
+            dependencies.footprints,
+            dependencies.sandbox,
+            confinements,
+            dependencies.limits,
+            by_content=dependencies.verifies_content,
+        ),
         Queue(
             Admission(dependencies.limits.max_concurrent, dependencies.limits.max_concurrent_per_user),
             dependencies.waiting_line,

@@ -89,11 +89,11 @@ class Run:
 
     __slots__ = (
         "_cancel_requested", "_child_lock", "_facts", "_next_seq", "_observers", "_on_activity", "_outcome",
-        "_recorder", "_task", "_task_has_started", "_waiters", "approved", "batch", "call", "cancelled_by", "changes",
-        "children", "connections", "deadline", "descendants", "ended_children", "has_waited", "hold", "is_saved",
-        "make_output_buffer", "notes", "output_buffer", "parent", "person_mark", "place", "program_log", "questions",
-        "resolved_confinement", "started_at", "states", "status", "tool_has_ended", "transaction", "unanswerable",
-        "unsaved_events", "view", "workspace",
+        "_recorder", "_task", "_task_has_started", "_waiters", "approved", "batch", "cache_facts", "call",
+        "cancelled_by", "changes", "children", "connections", "deadline", "descendants", "ended_children",
+        "has_waited", "hold", "is_saved", "make_output_buffer", "notes", "output_buffer", "parent", "person_mark",
+        "place", "program_log", "questions", "resolved_confinement", "started_at", "states", "status",
+        "tool_has_ended", "transaction", "unanswerable", "unsaved_events", "view", "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, recorder: RunRecorder, parent: Run | None = None) -> None:
@@ -133,6 +133,8 @@ class Run:
         """The batch that the run belongs to, itself or as a part of its caller; None for most runs."""
         self.approved: ApprovedCall | None = None
         """For a call of a batch that a person approved: what the person saw."""
+        self.cache_facts: dict[str, Any] = {}
+        """Why the call was or was not answered from the cache; empty if answers of its tool are never kept."""
         self.tool_has_ended = False
         """Whether the tool has ended, so that the run can make no more calls."""
         self.place: Slot | None = None

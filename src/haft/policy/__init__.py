@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from haft.policy.allowable import host_offers, with_variables
     from haft.policy.analysis import analyse, prepare_analysis
     from haft.policy.analysis.line_footprint import footprint_of_line
+    from haft.policy.analysis.repeatable_lines import RepeatableLine, repeatable_line
     from haft.policy.analysis.verdict import AnalysisContext
     from haft.policy.approval.environments import ENVIRONMENT, Environments, may_use_environment
     from haft.policy.approval.inbox import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
@@ -45,6 +46,7 @@ else:
             "allowable": "host_offers with_variables",
             "analysis": "analyse prepare_analysis",
             "analysis.line_footprint": "footprint_of_line",
+            "analysis.repeatable_lines": "RepeatableLine repeatable_line",
             "analysis.verdict": "AnalysisContext",
             "approval.environments": "ENVIRONMENT Environments may_use_environment",
             "approval.inbox": "Answered Inbox Waiting digest_of fingerprint_of new_request_id",

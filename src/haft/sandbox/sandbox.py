@@ -429,6 +429,10 @@ class Sandbox:
         )
         return SandboxLauncher(self, confine, grants, layer=layer, observer=observer)
 
+    def variables_of(self, confinement: Confinement) -> Mapping[str, str]:
+        """The environment variables that the commands of a call with this confinement get."""
+        return self._environment(confinement)
+
     def launcher_within(
         self,
         confinement: Callable[[], Awaitable[Confinement]],

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from haft.audit import Redactor, Trail, secret_values
+from haft.cache import KeptAnswers, WatchedTrees
 from haft.config import Config, check_workspace, connected_inside, load_config, secret_texts, working_directory
 from haft.contracts import (
     Approver,
@@ -41,9 +42,10 @@ from haft.service.approval_secret import AnswerChecks, ApprovalSecret
 from haft.service.principals import from_text, this_user
 from haft.service.recovery import recover_into
 from haft.service.tracking import Tracking
-from haft.storage import StateHome, default_home, open_stores
+from haft.storage import AnswerFiles, StateHome, default_home, open_stores
 from haft.toolsets import CatalogueRefresher, Discovery, Sessions, ToolLike, fill_catalogue
 from haft.values import replace
+from haft.version import __version__
 
 if TYPE_CHECKING:
     from haft.changes import Transactions
@@ -56,6 +58,13 @@ def home_of(path: str | os.PathLike[str] | None) -> StateHome:
     if isinstance(path, StateHome):
         return path
     return StateHome(os.path.abspath(os.fspath(path)) if path is not None else default_home(os.environ))
+
+
+def answers_of(config: Config, home: StateHome, workspace: str) -> KeptAnswers:
+    """The kept answers of a workspace."""
+    seconds = float(config.values["cache.seconds"])
+    files = AnswerFiles(home.answers, config.values["cache.entries"], config.values["cache.bytes"], seconds)
+    return KeptAnswers(files, workspace, __version__, seconds)
 
 
 class Host:
@@ -187,6 +196,10 @@ class Host:
         async def is_confined() -> bool:
             return (await sandbox.ready()).namespaces
 
+        self.answers = answers_of(self.config, home, root.root)
+        ending.callback(self.answers.close)
+        trees = WatchedTrees()
+        ending.callback(trees.close)
         dependencies = Dependencies(
             host=lease.host,
             workspace=root,
@@ -217,6 +230,9 @@ class Host:
             footprints=Footprints(root, is_confined),
             locks=locks,
             waiting_line=WaitingLine(limits.max_queued),
+            answers=self.answers,
+            watched_trees=trees,
+            verifies_content=self.config.values["cache.verify"] == "content",
             run_writer=run_writer,
             trail=trail,
             open_output_store=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),

@@ -33,7 +33,7 @@ from haft.service.checks import Check
 from haft.service.housekeeping import bounds_of
 from haft.service.state_reader import has_state
 from haft.service.store import DAY, StoreFacade
-from haft.storage import StateHome, open_stores
+from haft.storage import AnswerFiles, StateHome, open_stores
 
 PATIENCE_SECONDS: Final = 10.0
 MAX_CHECKED_ENTRIES: Final = 20_000
@@ -72,6 +72,21 @@ def _held(usage: Usage) -> Check:
         f"not in the workspace until a person decides: {', '.join(named[:3])}{more}",
         f"`haft diff {first}` shows them; then `haft changes apply {first}` or `haft changes drop {first}`",
     )
+
+
+def cache_check(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> Check:
+    """How many answers are kept, how often calls got one, and why others did not."""
+    values = load_config(workspace, env, trust_home=home.path).values
+    files = AnswerFiles(home.answers, values["cache.entries"], values["cache.bytes"], values["cache.seconds"])
+    if not (files.entries and files.bytes and values["cache.seconds"]):
+        return Check("cache", "ok", "off: `cache.entries`, `cache.bytes` or `cache.seconds` is 0")
+    counts, (entries, size) = files.counts(), files.listed()
+    hits = counts.pop("hits", 0)
+    words = f"{entries:_} answers kept, {format_bytes(size)}; {hits:_} hits, {sum(counts.values()):_} misses"
+    if counts:
+        why, count = max(counts.items(), key=lambda each: each[1])
+        words += f" (most often, {count:_} times: {why.removeprefix('missed: ')})"
+    return Check("cache", "ok", words)
 
 
 def coverage_checks(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> list[Check]:

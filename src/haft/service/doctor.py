@@ -36,7 +36,7 @@ from haft.files import Root
 from haft.policy import Rule, check_rule, check_rules, shapes_of
 from haft.registry import Catalogue
 from haft.sandbox import Abilities, Mode, Sandbox
-from haft.service.changes_checks import coverage_checks, store_checks
+from haft.service.changes_checks import cache_check, coverage_checks, store_checks
 from haft.service.checks import Check, CheckState
 from haft.service.client_checks import client_checks
 from haft.service.permissions import missing_of
@@ -71,6 +71,7 @@ def diagnose(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> 
     yield from _guarded("tools", lambda: _tools(home, workspace, env))
     yield from _guarded("MCP servers", lambda: _providers(home, workspace))
     yield from _guarded("store", lambda: store_checks(home, env))
+    yield from _guarded("cache", lambda: cache_check(home, workspace, env))
     yield from _guarded("change tracking", lambda: coverage_checks(home, workspace, env))
 
 

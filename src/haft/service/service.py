@@ -293,15 +293,16 @@ class ToolService:
         grants: Grants | Mapping[str, Any] | None = None,
         trial: bool = False,
         isolation: Isolation | None = None,
+        uses_cache: bool = True,
         attachment: Attachment | None = None,
     ) -> Run:
         """Call a tool. Returns the run at once: await it, iterate over it, cancel it. `grants` open the sandbox for
         this call. With `trial`, the call is a trial run: its changes are applied only after a person has reviewed and
         approved them. `cwd` is a directory in the workspace; the default is the setting `working_directory`. `parent`
         is the live run that makes this call: if the parent is cancelled, the call is, too. The default is the run whose
-        tool makes this call, if there is one. `isolation="serial"` keeps the call apart from other callers even if the
-        rules and the setting `changes.isolation` do not demand it. `attachment` is a process outside haft to which the
-        call is attached: see `hooked`."""
+        tool makes this call, if there is one. `isolation` says how the call is isolated from other callers; without it,
+        a rule or the setting `changes.isolation` does. With `uses_cache=False`, the call is not answered from the
+        cache. `attachment` is a process outside haft to which the call is attached: see `hooked`."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
         check_call(
@@ -334,6 +335,7 @@ class ToolService:
                 grants=granted,
                 trial=trial,
                 isolation=isolation,
+                uses_cache=uses_cache,
                 attachment=attachment,
                 secrets=host.known(env or {}, config or {}) if env or config else host.known(),
             )

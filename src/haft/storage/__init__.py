@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.storage.answer_files import AnswerFiles
     from haft.storage.append_only_file import AppendOnlyFile
     from haft.storage.definitions import DefinitionCache
     from haft.storage.encoding import decode, encode, fragment
@@ -26,6 +27,7 @@ else:
     __getattr__ = face(
         __name__,
         {
+            "answer_files": "AnswerFiles",
             "append_only_file": "AppendOnlyFile",
             "definitions": "DefinitionCache",
             "encoding": "decode encode fragment",

@@ -3,6 +3,7 @@
 HAFT_HOME/            0700
   haft.db             runs, events, cancel requests (SQLite)
   approval/           the verifier of the approval passphrase: see service/approval_secret.py
+  cache/              kept answers of calls, and the key under which they are found: see answer_files.py
   clients/            which agents use haft now: see service/living_clients.py
   hosts/              the lock and the journals of each host that is alive, or that died
   outputs/            whole outputs of runs
@@ -85,6 +86,10 @@ class StateHome:
     @property
     def definitions(self) -> str:
         return os.path.join(self.path, "definitions")
+
+    @property
+    def answers(self) -> str:
+        return os.path.join(self.path, "cache")
 
     def locks_of(self, workspace: str) -> str:
         """The directory with the claims of the calls on a workspace."""

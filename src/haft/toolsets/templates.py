@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from haft.config import MISSING_VARIABLES, Config
-from haft.contracts import BadUsage, DescribeLauncher, DiscoveredTool, Environment, Environments, Grants, Provenance
+from haft.contracts import (
+    BadUsage,
+    DescribeLauncher,
+    DiscoveredTool,
+    Effects,
+    Environment,
+    Environments,
+    Grants,
+    Provenance,
+)
 from haft.files import lies_inside
 from haft.sources import Target
 from haft.sources.agent_studio import ENTRY, ENVIRONMENT, HASH_FILE, ConfiguredInstance, TemplateDirectory, Templates
@@ -74,9 +83,9 @@ class TemplateSource(Templates):
             for entry in entries:
                 told: Mapping[str, Any] = entry  # type: ignore[assignment]  # a table, as its check saw to
                 place = self.place(told["template"], source)
-                yield ConfiguredInstance(
-                    told["name"], place, told.get("user_params", {}), source, told.get(MISSING_VARIABLES, {})
-                )
+                effects = Effects(readonly=told.get("readonly", False), cacheable=told.get("cacheable", False))
+                user, unset = told.get("user_params", {}), told.get(MISSING_VARIABLES, {})
+                yield ConfiguredInstance(told["name"], place, user, source, unset, effects)
 
     def place(self, path: str, source: str) -> TemplateDirectory:
         """The template directory at `path`. A relative path begins at the directory of the configuration file `source`,

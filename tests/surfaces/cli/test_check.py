@@ -14,7 +14,7 @@ from haft.authoring.new_tool import KINDS, make
 from haft.sources.checks import behaviour
 from haft.surfaces.cli.commands import check as command
 from haft.surfaces.cli.main import run
-from haft.surfaces.cli.words.parameters import LATER, OPTIONS
+from haft.surfaces.cli.words.parameters import OPTIONS
 
 SHAPES = Path(__file__).parents[3] / "docs" / "reference" / "shapes"
 GOOD = """#!/usr/bin/env bash
@@ -212,7 +212,7 @@ def test_an_explanation_as_json_and_what_is_no_code(haft):
 
 
 def test_haft_s_own_options_are_the_reserved_names():
-    assert {f"--{name}" for name in command.RESERVED} == {*OPTIONS, *LATER}
+    assert {f"--{name}" for name in command.RESERVED} == {*OPTIONS}
     assert "approve" in command.RESERVED and "no-cache" in command.RESERVED
 
 

@@ -88,12 +88,7 @@ from .test_shapes import fits
         (["tools", "use", "-w"], 2, "`-w` needs a directory, such as `-w .`", None),
         (["tools", "use", "shell", "--scratch=yes"], 2, "`--scratch` takes no value", "after `--`"),
         (["tools", "use", "shell", "--netwrk"], 2, "`shell` has no parameter `--netwrk`", "did you mean `--network`?"),
-        (
-            ["tools", "use", "shell", "--no-cache"],
-            2,
-            "`--no-cache` is reserved for a later version of haft",
-            "after `--`",
-        ),
+        (["tools", "use", "shell", "--no-cache=yes"], 2, "`--no-cache` takes no value", "after `--`"),
         (["output", "r_none", "--grep", "("], 2, "`--grep` needs a regular expression", None),
         (["output", "r_none", "--lines", "5:2"], 2, "`--lines 5:2` selects no lines", None),
     ],

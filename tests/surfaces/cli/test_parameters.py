@@ -97,13 +97,6 @@ def test_a_value_does_not_reach_across_an_option():
         read("--path", "--stream", "a")
 
 
-def test_options_of_other_versions_are_refused():
-    for option in ("--no-cache",):
-        with pytest.raises(BadUsage, match="is reserved for a later version"):
-            split_words(["x", option, "1"])
-        assert split_words(["x", "--", option]).tokens
-
-
 def test_the_sandbox_is_opened_by_options_and_not_by_parameters_of_their_name(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)

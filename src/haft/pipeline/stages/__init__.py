@@ -9,6 +9,7 @@ from haft.pipeline.stages.keep_order import KeepOrder
 from haft.pipeline.stages.limit import ApplyLimits
 from haft.pipeline.stages.prepare import Prepare
 from haft.pipeline.stages.queue import Queue
+from haft.pipeline.stages.recall import Recall
 from haft.pipeline.stages.record import Durability, Record
 from haft.pipeline.stages.resolve import Resolve
 from haft.pipeline.stages.retry_lookup import RetryLookup
@@ -28,6 +29,7 @@ __all__ = [
     "KeepOrder",
     "Prepare",
     "Queue",
+    "Recall",
     "Record",
     "Resolve",
     "RetryLookup",

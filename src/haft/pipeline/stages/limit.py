@@ -71,7 +71,7 @@ class ApplyLimits:
         idle = self._limits.max_idle_seconds if seconds < MAX_SECONDS and NO_DEADLINE not in spec.meta else 0.0
         run.revise(limits=self._applied(seconds, in_process=not spec.has_processes))
         run.make_output_buffer = self._make_output_buffer
-        run.set_status("in-progress")
+        run.set_status("in-progress", run.cache_facts)
         deadline = self._clocks.start(seconds, idle, None if run.parent is None else run.parent.deadline)
         run.deadline = deadline
         if idle:

@@ -147,8 +147,7 @@ class Transact:
             selector.end_view(view)
             await selector.settled()
             view = await selector.take_view(run.id, waiting)
-        is_serial = run.call.isolation == "serial"  # The call can be stricter than the rule, not less strict.
-        view.isolation = "serial" if is_serial else run.decision.isolation or self._isolation
+        view.isolation = run.call.isolation or run.decision.isolation or self._isolation
         view.reads = None if run.call.footprint is None else run.call.footprint.reads
         batch = run.batch
         if batch is not None:

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from haft.contracts import Provenance
+from haft.contracts import Effects, Provenance
 from haft.sources.agent_studio.manifest import MANIFEST_FILE, read_manifest
 from haft.sources.agent_studio.names import name_of_folder
 from haft.sources.identity import identity_at
 
 ENTRY: Final = "tool.py"
+NO_EFFECTS: Final = Effects()
 REQUIREMENTS: Final = "requirements.txt"
 ENVIRONMENT: Final = ".venv"
 HASH_FILE: Final = ".requirements_hash.txt"
@@ -45,6 +46,7 @@ class ConfiguredInstance:
     source: str = ""
     """The file that configures this tool."""
     unset: Mapping[str, str] = field(default_factory=dict, hash=False)
+    effects: Effects = NO_EFFECTS
     """The user parameters without a value, and why each has none."""
 
 
@@ -63,6 +65,8 @@ class Instance:
     workflow: str | None = None
     source: str | None = None
     """The file that configures this tool; None if the folder alone makes the tool."""
+    effects: Effects = NO_EFFECTS
+    """What the configuration says about its effects. That counts only for templates outside of the workspace."""
     files: tuple[str, ...] = ()
     problem: str | None = None
 
@@ -136,6 +140,7 @@ def _instance(folder: str, place: TemplateDirectory, wanted: ConfiguredInstance 
         unset={} if wanted is None else wanted.unset,
         workflow=None if manifest is None or wanted is not None else manifest.workflow,
         source=None if wanted is None else wanted.source,
+        effects=NO_EFFECTS if wanted is None or place.provenance == "workspace" else wanted.effects,
         files=tuple(files),
         problem=_why_not(folder, place.within, files),
     )

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from haft.contracts import (
     Answer,
+    AnswerBasis,
     BadConfig,
     Command,
     Environments,
@@ -81,6 +82,11 @@ class TemplateTool:
         if self.environments.current(self.instance.folder) is None:
             is_own = self.instance.provenance != "workspace"
             await self.environments.prepare(self.instance.folder, progress, may_build=is_own)
+
+    def answer_basis(self, _places: list[str]) -> AnswerBasis:
+        environment = self.environments.current(self.instance.folder)
+        known = () if environment is None else (environment.root, environment.python, environment.mark)
+        return AnswerBasis(versions=(self.instance.identity, *known))
 
     def allow_build(self, requirements: str) -> None:
         """Record that a person approved building the packages of these requirements."""
@@ -194,6 +200,7 @@ def spec_of(known: Mapping[str, Any], instance: Instance) -> ToolSpec:
         input_schema=known["inputSchema"],
         provenance=instance.provenance,
         origin=instance.folder,
+        effects=instance.effects,
         digest=_digest(known["digest"], instance.user),
         hosting="per-call",
         preprocesses=not known["isStrict"],

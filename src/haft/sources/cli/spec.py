@@ -29,6 +29,8 @@ LARGEST: Final = 1_000_000
 LONGEST_DEFAULT: Final = 40
 MOST_NUMBER: Final = 2**63
 _EFFECTS: Final = ("readonly", "network", "idempotent")
+_CACHEABLE: Final = "cacheable"
+"""This effect is in a command only if it holds. So commands without it keep the digest to which approvals are bound."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _OPTION: Final = re.compile(r"-{1,2}[^\s=-][^\s=]*|-[^\s=-]")
 
@@ -93,7 +95,7 @@ class _Spec:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
             raise self._wrong(f"command {number} has no `name`")
         subject = f"the command `{entry['name']}`"
-        known = ("name", "description", "words", "end_of_options", "refused", "parameters", *_EFFECTS)
+        known = ("name", "description", "words", "end_of_options", "refused", "parameters", *_EFFECTS, _CACHEABLE)
         self._keys(entry, known, subject)
         words = entry.get("words", entry["name"].split())
         if not isinstance(words, list) or not all(_is_word(word) for word in words):
@@ -117,7 +119,7 @@ class _Spec:
             raise self._wrong(f"{subject} has two parameters of one name")
         if sum(one["by"] == "stdin" or "or_stdin" in one for one in checked) > 1:
             raise self._wrong(f"{subject} has two parameters for one stdin")
-        for key in _EFFECTS:
+        for key in (*_EFFECTS, _CACHEABLE):
             if not isinstance(entry.get(key, False), bool):
                 raise self._wrong(f"`{key}` of {subject} must be true or false")
         return {
@@ -128,7 +130,10 @@ class _Spec:
             "end_of_options": end.strip(),
             **({"refused": refused} if refused else {}),
             "parameters": checked,
-            "effects": {key: entry.get(key, False) for key in _EFFECTS},
+            "effects": {
+                **{key: entry.get(key, False) for key in _EFFECTS},
+                **({_CACHEABLE: True} if entry.get(_CACHEABLE) else {}),
+            },
         }
 
     def _parameter(self, given: Any, of: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from haft.surfaces.cli.commands.tools import complete_names, listings
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import tell_what_is_logged, workspace_of
 from haft.surfaces.cli.screen.printing import facts, lines, say, warn
-from haft.surfaces.cli.words.parameters import LATER, OPTIONS
+from haft.surfaces.cli.words.parameters import OPTIONS
 from haft.surfaces.text.home import state_home
 from haft.surfaces.text.terminal import one_line, styled, visible
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from haft.authoring.check import Code, Report, Target
     from haft.service import Discovery
 
-RESERVED: Final = frozenset(option.removeprefix("--") for option in (*OPTIONS, *LATER))
+RESERVED: Final = frozenset(option.removeprefix("--") for option in OPTIONS)
 """Names of parameters that are also options of haft. On the command line, such parameters must come after a bare
 `--`."""
 _STYLES: Final = {"error": "bad", "warning": "warn", "note": "dim"}

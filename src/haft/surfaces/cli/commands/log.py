@@ -204,16 +204,19 @@ def show_run(options: Globals, run: str) -> None:
             record = changes.with_current_changes(record)
         parts = [] if changes is None else changes.parts(record.id, record.changed_paths)
         children = [(one.id, one.tool, one.status) for one in kept.children_of(record.id)]
+        cache = next((event.facts["cache"] for event in kept.events_beyond(record) if "cache" in event.facts), None)
     if options.json:
         made = [{"id": name, "tool": tool, "status": status} for name, tool, status in children]
-        facts({**record.to_json(), "children": made, "parts": [part.to_json() for part in parts]})
+        facts({**record.to_json(), "cache": cache, "children": made, "parts": [part.to_json() for part in parts]})
     else:
-        first, *more = _described(record, children, parts)
+        first, *more = _described(record, children, parts, cache)
         verbatim([first])  # Here alone, the run's name is printed in full.
         lines(more)
 
 
-def _described(run: RunRecord, children: Sequence[tuple[str, str, str]], parts: Sequence[ChangesPart]) -> Iterator[str]:
+def _described(
+    run: RunRecord, children: Sequence[tuple[str, str, str]], parts: Sequence[ChangesPart], cache: str | None
+) -> Iterator[str]:
     document = run.to_json()
     outcome = document["outcome"]
     yield styled(f"{run.id} {visible(run.tool)} {run.status}", "bold", sys.stdout)
@@ -231,6 +234,8 @@ def _described(run: RunRecord, children: Sequence[tuple[str, str, str]], parts: 
     yield from limits_lines(outcome["limits"])
     yield from sandbox_lines(outcome["sandbox"], document["workspace"])
     yield from _change_lines(run, outcome["changes"], parts)
+    if cache is not None:
+        yield visible(f"cache: {cache}")
     if outcome["exitCode"] is not None:
         yield f"exit: {outcome['exitCode']}"
     if outcome["outputBytes"]:

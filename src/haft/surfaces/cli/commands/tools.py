@@ -261,6 +261,16 @@ def _footprint_lines(spec: ToolSpec) -> Iterable[str]:
         yield f"Its calls use {spec.resource} one after another."
 
 
+def _cache_line(spec: ToolSpec) -> str:
+    """Whether answers are given again."""
+    why_not = spec.why_not_kept
+    if why_not is not None:
+        return f"Its answers are not cached: {why_not}."
+    if spec.commands:
+        return "Its answers are cached if the output of the command line follows from its words and the files it names."
+    return "Its answers are cached until a file that they depend on changes."
+
+
 def _described(listing: Listing, withheld: tuple[str, ...], options: Globals) -> Iterable[str]:
     spec = listing.spec
     word = "toolbox" if spec.kind == "amp-toolbox" else spec.kind
@@ -290,6 +300,7 @@ def _described(listing: Listing, withheld: tuple[str, ...], options: Globals) ->
     yield ""
     yield from _effect_lines(spec)
     yield from map(visible, _footprint_lines(spec))
+    yield visible(_cache_line(spec))
     yield ""
     yield styled("# Sandbox", "bold", sys.stdout)
     yield ""

@@ -158,6 +158,7 @@ def _refuse_version(name: str | None) -> None:
     is_flag=True,
     help="Make a trial run without network: show the changes, then ask whether to apply them.",
 )
+@click.option("--no-cache", is_flag=True, help="Run the tool, even if the answer of an equal call is kept.")
 @click.option("--timeout", metavar="SECONDS", help="End the call after this time.")
 @click.option(
     "--preview", is_flag=True, help="Do not call the tool. Print the tool's preview, which says what the call would do."
@@ -295,6 +296,7 @@ async def _perform(
                 grants=use_options.grants,
                 trial=use_options.trial,
                 isolation=use_options.isolation,
+                uses_cache=use_options.uses_cache,
             )
             interrupts.cancels(run.cancel)
             try:

@@ -16,7 +16,8 @@ from haft.surfaces.cli.words.network_option import WHOLE, check_value
 from haft.values import dataclass, field
 
 FLAGS: Final = (
-    "--stream", "--approve", "--try", "--preview", "--network", "--scratch", "--json", "--quiet", "--help", "--version",
+    "--stream", "--approve", "--try", "--preview", "--network", "--scratch", "--no-cache", "--json", "--quiet",
+    "--help", "--version",
 )  # fmt: skip
 VALUED: Final = {
     "--args": ("a JSON object, `@FILE` or `-`", "@args.json"),
@@ -32,8 +33,6 @@ VALUED: Final = {
     "--workspace": ("a directory", "."),
 }
 """The options that take a value, each with the kind of its value and an example."""
-LATER: Final = ("--no-cache",)
-"""Options that later versions of haft will have. They are reserved now, so that no line changes its meaning later."""
 SHORT: Final = {"-w": "--workspace", "-q": "--quiet", "-h": "--help"}
 OPTIONS: Final = (*FLAGS, *VALUED)
 _IF_OWN: Final = "if you mean a parameter of the tool, write it after `--`"
@@ -102,8 +101,6 @@ def split_words(words: Sequence[str]) -> Line:
             line.tokens += tokens_of(rest)
             return line
         option, equals, value = SHORT.get(word, word).partition("=")
-        if option in LATER:
-            raise BadUsage(f"`{option}` is reserved for a later version of haft", hint=_OWN_PARAMETER)
         if line.name is not None and option in OPTIONS:
             line.after_name.setdefault(option, word.partition("=")[0])
         if option in FLAGS:
@@ -143,7 +140,7 @@ def _flag_value(option: str, value: str) -> str:
 
 def is_option(name: str) -> bool:
     """Whether `name`, written as `--name`, is an option of haft."""
-    return name.replace("_", "-") in (*OPTIONS, *LATER)
+    return name.replace("_", "-") in OPTIONS
 
 
 def tokens_of(words: Sequence[str]) -> list[Token]:

@@ -24,6 +24,8 @@ class UseOptions:
     approve: bool
     trial: bool
     """Whether to make a trial run."""
+    uses_cache: bool
+    """Whether the call may be answered from the cache."""
     preview: bool
     """Whether to print only the tool's preview."""
     wait: float | None
@@ -46,6 +48,7 @@ class UseOptions:
             stream=line.flag("--stream"),
             approve=line.flag("--approve"),
             trial=line.flag("--try"),
+            uses_cache=not line.flag("--no-cache"),
             preview=line.flag("--preview"),
             wait=seconds_of("--wait", line.value("--wait")),
             timeout=seconds_of("--timeout", line.value("--timeout")),
