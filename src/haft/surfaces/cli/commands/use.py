@@ -168,7 +168,8 @@ def _refuse_version(name: str | None) -> None:
 @click.option(
     "--isolation",
     metavar="snapshot|serial",
-    help="How the call is isolated from other callers. Default: as a rule or the setting changes.isolation says.",
+    help="serial: end the call in a conflict if anything that it may have read changed meanwhile. The call can be "
+    "stricter than rules and the setting changes.isolation, not less strict.",
 )
 @click.option(
     "--config",
