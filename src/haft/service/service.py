@@ -299,8 +299,8 @@ class ToolService:
         this call. With `trial`, the call is a trial run: its changes are applied only after a person has reviewed and
         approved them. `cwd` is a directory in the workspace; the default is the setting `working_directory`. `parent`
         is the live run that makes this call: if the parent is cancelled, the call is, too. The default is the run whose
-        tool makes this call, if there is one. `isolation="serial"` keeps the call apart from other callers, whatever the
-        rules and the setting `changes.isolation` say. `attachment` is a process outside haft to which the call is
+        tool makes this call, if there is one. `isolation="serial"` keeps the call apart from other callers, whatever
+        the rules and the setting `changes.isolation` say. `attachment` is a process outside haft to which the call is
         attached: see `hooked`."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
