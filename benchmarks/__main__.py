@@ -13,6 +13,7 @@ import sysconfig
 import tempfile
 
 import haft
+from benchmarks.batches import rows as batches
 from benchmarks.cache import rows as kept_answers
 from benchmarks.hook import rows as hooks
 from benchmarks.mcp import PLACE as MCP_PLACE
@@ -262,6 +263,8 @@ async def main() -> int:
             rows += await processes(service)
         rows += start_up(home, workspace)
         rows += confinement()
+    of_batches, waiting = await batches()
+    rows += of_batches
     rows += await unapproved()
     rows += hooks()
     rows += policy()
@@ -280,7 +283,7 @@ async def main() -> int:
     rows += more
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}\n")
     print_table(rows)
-    print(f"\n{disk}\n{memory}\n{connections}")
+    print(f"\n{disk}\n{memory}\n{connections}\n{waiting}")
     return 0 if all(row.kept for row in rows) and is_within else 1
 
 

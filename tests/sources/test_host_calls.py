@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from haft import ApprovalAnswer, ToolService, tool
+from haft import ApprovalAnswer, Context, ToolService, tool
 from haft.contracts import ToolFailed
 from haft.sources.python.worker_calls import MOST_AT_ONCE, MOST_REFUSALS, WorkerCalls
 
@@ -393,6 +393,47 @@ def test_two_plugins_that_call_each_other_at_once_do_not_wait_for_each_other(pla
             runs = [service.call("one", {"tool": "other"}), service.call("other", {"tool": "one"})]
             await asyncio.gather(*map(answering, runs))
             (places["workspace"] / "go").touch()
+            outcomes = [await run for run in runs]
+            assert [each.error for each in outcomes] == [None, None]
+            assert sorted(each.output for each in outcomes) == ["deadlock", "done"]
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+@pytest.mark.parametrize("plugin_first", [True, False])
+def test_a_plugin_and_the_holder_of_a_lock_do_not_wait_for_each_other(places, tmp_path, plugin_first):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "one.py").write_text(EACH_OTHER.replace("NAME", "one"))
+    begun, may_call = asyncio.Event(), asyncio.Event()
+
+    @tool(writes=["path"], reads=[])
+    async def holder(context: Context, path: str = "a") -> str:
+        """Call the plugin."""
+        begun.set()
+        await may_call.wait()
+        outcome = await context.call("one", {})
+        return outcome.status if outcome.error is None else outcome.error.code
+
+    @tool(writes=["path"], reads=[])
+    def writes_a(path: str = "a") -> None:
+        """Wait for the lock."""
+
+    async def until(run, is_so):
+        async for event in run:
+            if is_so(event):
+                return
+
+    async def main():
+        settings = {"plugins": [f"path:{tmp_path}/one/one.py"]}
+        options = {"tools": [holder, writes_a], "approver": lambda _request: True, "settings": settings}
+        async with ToolService.open(**places, **options) as service:
+            runs = [service.call("holder"), service.call("one", {"tool": "writes_a"})]
+            await begun.wait()
+            await until(runs[1], lambda event: event.type == "progress")
+            steps = [(places["workspace"] / "go").touch, may_call.set]
+            steps[0 if plugin_first else 1]()
+            await until(runs[1 if plugin_first else 0], lambda event: event.type == "child")
+            steps[1 if plugin_first else 0]()
             outcomes = [await run for run in runs]
             assert [each.error for each in outcomes] == [None, None]
             assert sorted(each.output for each in outcomes) == ["deadlock", "done"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Final
 
@@ -60,14 +60,21 @@ def busy_with(run: Run) -> RunId | None:
     return None if answered == run.id else answered
 
 
-def find_deadlock(run: Run, waiting: Collection[Run]) -> RunId | None:
+def tool_waits_of(run: str, waiting: Collection[Run]) -> list[str]:
+    """The runs for which a run waits, or a call that it made, because the tool is busy with them. `waiting` contains
+    all runs that wait for their tool, and perhaps some that no longer do."""
+    below = (each for each in waiting if each.id == run or any(one.id == run for one in callers(each)))
+    return [other for each in below if (other := busy_with(each)) is not None]
+
+
+def find_deadlock(run: Run, waiting: Collection[Run], lock_waits: Callable[[str], Iterable[str]]) -> str | None:
     """The caller that `run` would have to wait for, although this caller waits for `run`; None if there is no such
     caller. Example: `run` must wait because its tool is busy with another run, and that run has made a call that waits
-    for a tool that is busy with a caller of `run`. `waiting` contains all runs that wait for their tool, and perhaps
-    some that no longer do."""
+    for a tool that is busy with a caller of `run`. For `waiting` see `tool_waits_of`; `lock_waits` says for which runs
+    a run, or a call that it made, waits for a lock."""
     above = {run.id, *(each.id for each in callers(run))}
-    seen: set[RunId] = set()
-    held_up = [busy_with(run)]
+    seen: set[str] = set()
+    held_up: list[str | None] = [busy_with(run)]
     while held_up:
         answered = held_up.pop()
         if answered is None or answered in seen:
@@ -75,7 +82,7 @@ def find_deadlock(run: Run, waiting: Collection[Run]) -> RunId | None:
         if answered in above:
             return answered
         seen.add(answered)
-        held_up += [busy_with(each) for each in waiting if any(one.id == answered for one in callers(each))]
+        held_up += [*tool_waits_of(answered, waiting), *lock_waits(answered)]
     return None
 
 

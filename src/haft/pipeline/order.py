@@ -316,6 +316,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
             dependencies.sandbox,
             confinements,
             dependencies.isolation,
+            dependencies.locks,
             waits_for_flush=dependencies.waits_for_flush,
         ),
         Confine(dependencies.sandbox, confinements),

@@ -11,7 +11,7 @@ circle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from haft.contracts import meeting_path
@@ -58,6 +58,8 @@ class ClaimTable:
         """For each claim: the claims that wait for it."""
         self._by_caller: dict[str, set[int]] = {}
         """The claims of the calls that a run made, at any depth, by that run."""
+        self._by_run: dict[str, set[int]] = {}
+        """The claims of each run."""
 
     def __contains__(self, ticket: object) -> bool:
         return ticket in self._claims
@@ -91,23 +93,29 @@ class ClaimTable:
             and self._blockers.get(each.ticket, {}).keys().isdisjoint(own)
         ]
 
-    def find_circle(self, claim: Claim, blockers: Iterable[Claim]) -> Claim | None:
+    def waits_of(self, run: str) -> list[str]:
+        """The runs for whose claims a run waits, or a run that it made."""
+        waiting = [*self._by_caller.get(run, ()), *self._by_run.get(run, ())]
+        return [each.run for ticket in waiting for each in self._blockers.get(ticket, {}).values()]
+
+    def find_circle(
+        self, claim: Claim, blockers: Iterable[Claim], other_waits: Callable[[str], Iterable[str]] = lambda _run: ()
+    ) -> Claim | None:
         """The claim for which `claim` would wait, although its run waits for `claim` in turn; None if there is no such
-        circle. `blockers` are the claims for which `claim` would wait."""
+        circle. `blockers` are the claims for which `claim` would wait. `other_waits` says for which runs a run waits
+        besides."""
         above = {claim.run, *claim.callers}
-        seen: set[int] = set()
+        seen: set[str] = set()
         for first in blockers:
-            held_up = [first]
+            held_up = [first.run]
             while held_up:
-                each = held_up.pop()
-                if each.ticket in seen:
+                run = held_up.pop()
+                if run in seen:
                     continue
-                seen.add(each.ticket)
-                if each.run in above:
+                seen.add(run)
+                if run in above:
                     return first
-                held_up += self._blockers.get(each.ticket, {}).values()
-                for below in self._by_caller.get(each.run, ()):
-                    held_up += self._blockers.get(below, {}).values()
+                held_up += [*self.waits_of(run), *other_waits(run)]
         return None
 
     def add(self, claim: Claim, blockers: Iterable[Claim]) -> None:
@@ -118,6 +126,7 @@ class ClaimTable:
             self._blockers[claim.ticket] = {each.ticket: each for each in blockers}
             for each in blockers:
                 self._behind.setdefault(each.ticket, set()).add(claim.ticket)
+        self._by_run.setdefault(claim.run, set()).add(claim.ticket)
         for caller in claim.callers:
             self._by_caller.setdefault(caller, set()).add(claim.ticket)
 
@@ -128,11 +137,9 @@ class ClaimTable:
             return []
         for each in self._blockers.pop(ticket, {}):
             self._behind.get(each, set()).discard(ticket)
+        _discard(self._by_run, claim.run, ticket)
         for caller in claim.callers:
-            below = self._by_caller[caller]
-            below.discard(ticket)
-            if not below:
-                del self._by_caller[caller]
+            _discard(self._by_caller, caller, ticket)
         granted: list[Claim] = []
         for behind in sorted(self._behind.pop(ticket, ())):
             blockers = self._blockers[behind]
@@ -141,3 +148,9 @@ class ClaimTable:
                 del self._blockers[behind]
                 granted.append(self._claims[behind])
         return granted
+
+
+def _discard(tickets: dict[str, set[int]], run: str, ticket: int) -> None:
+    tickets[run].discard(ticket)
+    if not tickets[run]:
+        del tickets[run]

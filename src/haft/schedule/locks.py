@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from haft.contracts import Deadlock
@@ -119,6 +119,12 @@ class Locks:
         self._published: set[int] = set()
         self._last_ticket = 0
         self._watcher: asyncio.Task[None] | None = None
+        self.other_waits: Callable[[str], Iterable[str]] = lambda _run: ()
+        """For which runs a run of this host waits besides, such as for the process of its tool."""
+
+    def waits_of(self, run: str) -> list[str]:
+        """The runs for whose claims a run waits, or a run that it made."""
+        return self._table.waits_of(run)
 
     async def claim(self, wanted: Wanted) -> Hold:
         """Claim what a run will write and use. The run may have to wait for its turn: see `Hold`. Raises `Deadlock` if
@@ -170,7 +176,7 @@ class Locks:
         return Claim(self._last_ticket, self._host, wanted.run, wanted.writes, wanted.resources, wanted.callers)
 
     def _add(self, claim: Claim, blockers: list[Claim], name: str) -> None:
-        circle = self._table.find_circle(claim, blockers)
+        circle = self._table.find_circle(claim, blockers, self.other_waits)
         if circle is not None:
             raise Deadlock(
                 f"`{name}` was not called: it would wait for {circle.run}, which waits for this call or for a call that"

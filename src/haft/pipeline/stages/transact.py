@@ -37,6 +37,7 @@ from haft.pipeline.chain import Proceed
 from haft.pipeline.confinement import Confinements, grants_of, hosting_of
 from haft.pipeline.run import Run
 from haft.sandbox import Sandbox
+from haft.schedule import Locks
 from haft.values import replace
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Transact:
         sandbox: Sandbox,
         confinements: Confinements,
         isolation: Isolation,
+        locks: Locks,
         *,
         waits_for_flush: bool,
     ) -> None:
@@ -69,13 +71,15 @@ class Transact:
         self._workspace = workspace
         self._with_sessions: set[Run] = set()
         """The live runs whose tool has a session process, which handles one call at a time."""
+        self._lock_waits = locks.waits_of
+        locks.other_waits = lambda run: nesting.tool_waits_of(run, self._with_sessions)
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         if run.batch is not None:
             run.batch.started(run)
         if hosting_of(run) != "session":
             return await self._run_in_caller_scope(run, proceed)
-        circle = nesting.find_deadlock(run, self._with_sessions)
+        circle = nesting.find_deadlock(run, self._with_sessions, self._lock_waits)
         if circle is not None and circle != nesting.busy_with(run):  # A plugin that calls itself gets another error.
             raise Deadlock(
                 f"`{run.call.name}` was not called: its process answers one call at a time, and its current call waits"

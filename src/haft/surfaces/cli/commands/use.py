@@ -169,7 +169,8 @@ def _refuse_version(name: str | None) -> None:
 @click.option(
     "--isolation",
     metavar="snapshot|serial",
-    help="How the call is isolated from other callers. Default: as a rule or the setting changes.isolation says.",
+    help="How the call is isolated from other callers. serial: it ends in a conflict if another call changed anything "
+    "that it may have read meanwhile. Default: as a rule or the setting changes.isolation says.",
 )
 @click.option(
     "--config",
