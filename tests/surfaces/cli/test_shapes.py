@@ -56,6 +56,16 @@ def test_outcomes_runs_events_and_records(haft, words):
     fits("audit-export", haft("audit", "export", "--to", "record.jsonl", "--json").json)
 
 
+def test_batches(haft):
+    (haft.workspace / "calls.jsonl").write_text('{"id": "a", "tool": "read_file", "args": {"path": "a.txt"}}\n')
+    fits("batch-plan", haft("tools", "batch", "calls.jsonl", "--dry-run", "--json").json)
+    ended = haft("tools", "batch", "calls.jsonl", "--json").json
+    fits("batch", ended)
+    for outcome in ended["outcomes"]:
+        del outcome["id"]
+        fits("outcome", outcome)
+
+
 def test_changes_and_what_became_of_them(haft):
     def write(*words, content="x"):
         return haft("tools", "use", "write_file", "--path", "a.txt", "--content", content, "--json", *words).json

@@ -220,7 +220,7 @@ def test_it_ends_with_a_hosted_server_even_one_that_ignores_signals(started, tmp
         assert ends == set()
 
 
-OWN = ["undo", "redo", "diff", "output", "wait", "cancel", "runs", "search_tools"]
+OWN = ["batch", "undo", "redo", "diff", "output", "wait", "cancel", "runs", "search_tools"]
 BUILT_IN = ["edit_file", "find_files", "list_directory", "read_file", "search", "shell", "skill", "write_file"]
 MAY_CHANGE = {"edit_file", "shell", "write_file", "undo", "redo"}
 

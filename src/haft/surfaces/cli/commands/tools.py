@@ -300,7 +300,8 @@ def _described(listing: Listing, withheld: tuple[str, ...], options: Globals) ->
     yield ""
     yield from _effect_lines(spec)
     yield from map(visible, _footprint_lines(spec))
-    yield visible(_cache_line(spec))
+    if spec.effects.readonly or spec.commands:
+        yield visible(_cache_line(spec))
     yield ""
     yield styled("# Sandbox", "bold", sys.stdout)
     yield ""
