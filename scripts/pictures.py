@@ -30,14 +30,14 @@ STYLE = """
 
 CAPTIONS = {
     "Record": "writes the audit log; turns every failure into one outcome",
-    "RetryLookup": "looks the tool up again, if an earlier call of the batch may make it",
+    "RetryLookup": "in a batch: looks the tool up again, if an earlier call may make it",
     "Resolve": "finds the tool by its name",
     "Validate": "checks the arguments against the tool's schema",
     "Decide": "rules and command analysis: allow, ask, try or reject",
     "Approve": "waits for a person, if the call needs approval",
     "Review": "shows a person the changes of a trial run",
     "ApproveBuild": "waits for a person, before a package is built",
-    "KeepOrder": "waits for the earlier calls of the batch",
+    "KeepOrder": "in a batch: waits for the earlier calls that it depends on",
     "TakeLocks": "waits for calls that write the same files",
     "Recall": "gives a kept answer again, if nothing has changed",
     "Queue": "waits until another call may start",
@@ -47,7 +47,7 @@ CAPTIONS = {
     "ApplyLimits": "sets deadline and limits, and keeps the output",
     "Invoke": "runs the tool",
 }
-STOPS = {"Decide", "Approve", "Review", "ApproveBuild"}
+STOPS = {"Decide", "Approve", "Review", "ApproveBuild", "KeepOrder"}
 """Stages in which a person or a rule can reject the call."""
 
 

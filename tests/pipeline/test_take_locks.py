@@ -252,20 +252,31 @@ def test_a_call_that_too_many_wait_before_ends_busy_at_once(places):
     asyncio.run(main())
 
 
-def test_parallel_appends_to_one_file_through_edit_file_and_shell_all_end_done(places):
-    (places["workspace"] / "log").write_text("end\n")
+def test_fifty_parallel_appends_to_three_files_through_edit_file_and_shell_all_end_done(places):
+    for name in "abc":
+        (places["workspace"] / name).write_text("start\n")
+
+    def append(number):
+        name, line = "abc"[number % 3], f"line {number}"
+        if number % 2:
+            return "shell", {"command": f"echo {line} >> {name}"}
+        return "edit_file", {"path": name, "old_string": "start\n", "new_string": f"start\n{line}\n"}
 
     async def main():
         async with ToolService.open(**places, approver=yes) as service:
-            edits = [{"path": "log", "old_string": "end\n", "new_string": f"edit {n}\nend\n"} for n in range(10)]
-            calls = [service.call("edit_file", each) for each in edits]
-            calls += [service.call("shell", {"command": f"echo shell {n} >> other"}) for n in range(6)]
-            assert [(await each).status for each in calls] == ["done"] * 16
+            runs = [service.call(*append(number)) for number in range(50)]
+            assert [(await run).status for run in runs] == ["done"] * 50
+            spans = []
+            for number, run in enumerate(runs):
+                began = next(at for _, at, status in run.states if status == "in-progress")
+                spans.append((number % 3, began, run.states[-1][1]))
+            pairs = [(one, two) for one in spans for two in spans if one[0] < two[0]]
+            assert any(one[1] < two[2] and two[1] < one[2] for one, two in pairs), "calls on different files overlap"
 
     asyncio.run(main())
-    lines = (places["workspace"] / "log").read_text().splitlines()
-    assert sorted(lines) == sorted([*(f"edit {n}" for n in range(10)), "end"])
-    assert len((places["workspace"] / "other").read_text().splitlines()) == 6
+    for at, name in enumerate("abc"):
+        lines = (places["workspace"] / name).read_text().splitlines()
+        assert sorted(lines) == sorted(["start", *(f"line {number}" for number in range(at, 50, 3))])
 
 
 def test_two_services_on_one_workspace_wait_for_each_other(places):

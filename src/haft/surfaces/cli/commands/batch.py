@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from haft.contracts import Approver, Event, Outcome
+from haft.contracts import Approver, BadUsage, Event, Outcome
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.screen.printing import data, facts, lines, say
 from haft.surfaces.cli.screen.waiting import tell_waiting
@@ -61,7 +61,6 @@ def call_batch(
     If stdout is not a terminal, haft prints the outcomes as JSON, in the order of the list. The exit code is 0 if all
     calls are done, else that of the first call in the list that is not."""
     options = context.find_object(Globals) or Globals()
-    from haft.contracts import BadUsage
     from haft.service import ToolService
     from haft.surfaces.cli.person.approver import approve_all, terminal_approver
     from haft.surfaces.cli.person.interrupts import Interrupts
