@@ -243,6 +243,7 @@ class Transact:
             and effects.idempotent
             and not effects.network
             and not run.call.holds
+            and run.call.preview is None
             and run.decision.action == "allow"
             and run.output_buffer is None
             and run.tool.spec.hosting in ("in-process", "per-call")
