@@ -4,6 +4,7 @@ own files while older views are in use."""
 import asyncio
 import errno
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import asynccontextmanager
@@ -387,3 +388,77 @@ def test_a_process_left_behind_by_a_call_changes_nothing_that_is_published(base)
             assert (await good(shell(service, "sleep 0.4; cat a b; ls"))).output == published
 
     asyncio.run(main())
+
+
+def test_the_state_directory_may_be_removed_between_calls(base):
+    workspace = base / "workspace"
+    furnish(workspace)
+
+    async def main():
+        async with opened(base) as service:
+            area = Path(service._transactions.area.path)
+            await good(write(service, "a", "one\n"))
+            shutil.rmtree(area / "views")
+            await good(write(service, "a", "two\n"))
+            line = await HeldLine(service, base, "cat a", "cat a").begin()
+            await good(shell(service, "echo three > a; cat a"))
+            assert (await line.end()).output == "two\nbegun\ntwo\n"
+            (area / "views/number").write_text("nonsense")
+            assert (await good(shell(service, "cat a; echo four > a"))).output == "three\n"
+        assert (workspace / "a").read_text() == "four\n"
+
+    asyncio.run(main())
+
+
+def test_layers_that_somebody_removed_are_told_and_block_nobody(base):
+    workspace = base / "workspace"
+    furnish(workspace)
+
+    async def main():
+        async with pinned(base) as service:
+            await good(write(service, "b", "lost\n"))
+            shutil.rmtree(Path(service._transactions.area.path, "views"))
+            await good(shell(service, "cat a; echo new > a"))
+            service.let_go()
+            await service.held
+            await good(write(service, "next", "x"))
+            await settled(service)
+            assert (workspace / "a").read_text() == "new\n" and (workspace / "next").read_text() == "x"
+            assert (workspace / "b").read_text() in ("b\n", "lost\n")
+
+    asyncio.run(main())
+
+
+def test_a_checkout_by_a_person_beneath_published_changes_loses_nothing_of_the_person(base):
+    workspace = base / "workspace"
+    furnish(workspace)
+
+    def git(*words):
+        command = ["git", "-c", "user.name=n", "-c", "user.email=e@example.org", *words]
+        subprocess.run(command, cwd=workspace, check=True, capture_output=True)
+
+    git("init", "-q", "-b", "main")
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    git("checkout", "-qb", "other")
+    (workspace / "a").write_text("other a\n")
+    (workspace / "e/y").write_text("other y\n")
+    git("commit", "-qam", "two")
+    git("checkout", "-q", "main")
+
+    async def main():
+        async with pinned(base) as service:
+            made = [
+                await good(shell(service, line)) for line in ("echo haft > a", "echo haft > b", "echo h > a; rm -r d")
+            ]
+            git("checkout", "-q", "other")
+            service.let_go()
+            await service.held
+            await settled(service)
+            states = {row.run: row.state for row in service._transactions.ledger.all()}
+            assert [states[each.run_id] for each in made] == ["held", "committed", "held"]
+            await good(write(service, "next", "x"))
+
+    asyncio.run(main())
+    assert (workspace / "a").read_text() == "other a\n" and (workspace / "e/y").read_text() == "other y\n"
+    assert (workspace / "b").read_text() == "haft\n" and (workspace / "d/x").exists()
