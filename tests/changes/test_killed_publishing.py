@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from haft import ToolService
-from sampling import IS_AGAIN, IS_WHOLE, steps
+from sampling import IS_WHOLE, steps
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fingerprint import difference
@@ -35,14 +35,15 @@ PUBLISHED = {
 
 
 def registers(home):
-    return [path for path in Path(home.changes).glob("*/views/*/*") if path.name != "lock"]
+    register = "*/views/taken/*", "*/views/layers/*", "*/views/files/*", "*/views/number.*"
+    return [path for pattern in register for path in Path(home.changes).glob(pattern)]
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_killed_at_every_step_of_publishing_and_flushing_it_is_whole_or_gone(name, lives, caplog):
     case = PUBLISHED[name]
     before, after, ops = both(lives, case)
-    stride = 1 if IS_WHOLE else {"a call": 180 if IS_AGAIN else 90, "a written file": 60}[name]
+    stride = 1 if IS_WHOLE else {"a call": 180, "a written file": 90}[name]
     for at in steps(MANY, stride, f"killed publishing: {name}"):
         caplog.clear()
         life = lives(case, at)

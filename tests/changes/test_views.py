@@ -231,7 +231,7 @@ def test_with_more_layers_than_may_wait_nothing_is_lost_and_the_torn_call_is_tol
 
 
 def test_readers_see_a_commit_and_its_undo_wholly_or_not_at_all(base):
-    workspace, count = base / "workspace", 1500 if IS_WHOLE else 300
+    workspace, count = base / "workspace", 1500 if IS_WHOLE else 150
     (workspace / "many").mkdir()
     for number in range(count):
         (workspace / f"many/{number}").write_text("old\n")
@@ -265,17 +265,15 @@ def test_readers_see_a_commit_and_its_undo_wholly_or_not_at_all(base):
 
             readers = [asyncio.ensure_future(each) for each in (look_by_shell(), look_by_tools(), look_by_shell())]
             try:
-                for _ in range(2):
+                for _ in range(2 if IS_WHOLE else 1):
                     made = await good(shell(service, change))
                     await good(service.undo(made.run_id))
             finally:
                 over.set()
                 await asyncio.gather(*readers)
-            await good(shell(service, change))
-            await settled(service)
 
     asyncio.run(main())
-    assert len(os.listdir(workspace / "many")) == 2 * count
+    assert len(os.listdir(workspace / "many")) == count
     assert "old" in seen
 
 
@@ -359,7 +357,7 @@ def test_a_command_reaches_neither_layers_nor_the_register_nor_other_views(base)
             assert Path(area, f"views/files/{number}/a").read_text() == "published\n"
             reach = (
                 f"cat {area}/views/files/*/a; ls {area}/views {area}/live; echo evil > {area}/views/files/{number}/a;"
-                f"rm -rf {area}/views; find / -xdev -name '{number}.r_*' 2>/dev/null;"
+                f"rm -rf {area}/views; ls -d /var/tmp/*/home/changes/*/views/layers/* 2>/dev/null;"
                 "cat /proc/self/mountinfo | grep -c upperdir; echo evil > /proc/self/cwd/../views/number"
             )
             for options in ({}, {"grants": {"write": [str(base / "elsewhere")]}}):

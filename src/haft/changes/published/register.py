@@ -306,3 +306,8 @@ class Register:
                 host = name.removeprefix("new-").rpartition("-")[0]
                 if name not in known and (name.isdigit() or (host != self._host and not self._is_alive(host))):
                     remove(os.path.join(self._files, name))
+        for directory, prefix in ((self._layers, "new-"), (self.path, "number.")):
+            with contextlib.suppress(FileNotFoundError):
+                for name in os.listdir(directory):
+                    if name.startswith(prefix) and not self._is_alive(name.removeprefix(prefix)):
+                        os.unlink(os.path.join(directory, name))
