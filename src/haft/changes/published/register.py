@@ -131,7 +131,9 @@ class Register:
         """The number of the last event."""
         with contextlib.suppress(OSError, ValueError), open(self._number, "rb") as file:
             return int(file.read())
-        return 0
+        # There was no event yet, or the file is damaged.
+        known = [number or 0 for each in self.layers() for number in (each.number, each.flushed, each.removed)]
+        return max([*known, *(view.number for view in self.views())], default=0)
 
     def next_number(self) -> int:
         """The number of a new event. Call it under the exclusive lock."""
