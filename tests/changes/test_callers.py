@@ -171,3 +171,51 @@ def test_a_conflict_is_tried_again_only_where_nobody_can_tell(base, kind):
     run_with(base, body, tools=[made], settings=settings)
     text = (base / "workspace" / "a").read_text()
     assert text == ("a\nother\nmine\n" if kind in ("idempotent", "asked") else "a\nother\n")
+
+
+@pytest.mark.parametrize("engine", ["overlay", "snapshot"])
+def test_a_call_that_writes_more_than_it_declares_cannot_break_the_order_of_its_batch(base, engine):
+    """The read is the later call of the two, and has read the older version when the first call writes it."""
+    begun, is_read = asyncio.Event(), asyncio.Event()
+    (base / "workspace" / "other").write_text("old")
+
+    @tool(writes=["path"], reads=[])
+    async def lie(path: str, context: Context) -> str:
+        """Write a file that is not declared."""
+        begun.set()
+        await is_read.wait()
+        context.workspace.replace("other", b"new")
+        return path
+
+    async def body(service):
+        # With the snapshot engine, the first call has the workspace alone.
+        batch = service.batch([("lie", {"path": "declared"}), ("read_file", {"path": "other"})])
+        await begun.wait()
+        if engine == "snapshot":
+            is_read.set()
+        read = await batch.runs[1]
+        is_read.set()
+        written = await batch.runs[0]
+        if read.output == "old":
+            assert (written.error.code, written.changes.state) == ("conflict", "held")
+        else:
+            assert (written.status, read.output) == ("done", "new")
+        return read.output
+
+    seen = run_with(base, body, tools=[lie], settings={"changes.engine": engine})
+    assert (base / "workspace" / "other").read_text() == seen
+
+
+def test_with_the_snapshot_engine_writers_of_several_callers_wait_for_each_other_and_tear_no_view(base):
+    async def body(service):
+        runs = [
+            shell(service, f"eval 'echo {number} > s{number}'")
+            if number % 2
+            else service.call("write_file", {"path": f"w{number}", "content": "x"})
+            for number in range(8)
+        ]
+        outcomes = await asyncio.gather(*runs)
+        assert [(outcome.status, outcome.notes) for outcome in outcomes] == [("done", ())] * 8
+
+    run_with(base, body, settings={"changes.engine": "snapshot"})
+    assert len([*(base / "workspace").iterdir()]) == 8
