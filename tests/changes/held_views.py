@@ -29,10 +29,13 @@ class HeldLine:
     the workspace."""
 
     def __init__(self, service, place, before, after, **options):
-        self.fifo = place / f"fifo-{os.urandom(4).hex()}"
+        gates = place / "gates"
+        gates.mkdir(exist_ok=True)
+        self.fifo = gates / os.urandom(4).hex()
         os.mkfifo(self.fifo, 0o666)
         command = f"{before}; echo begun; read -r _ < {self.fifo}; {after}"
-        self.run = service.call("shell", {"command": command}, **options)
+        grants = {"read": [str(gates)]}
+        self.run = service.call("shell", {"command": command}, grants=grants, **options)
 
     async def begin(self):
         async for event in self.run:

@@ -19,16 +19,21 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from haft.changes import recovery, tools
 from haft.changes.commit import area, journal, tree
 from haft.changes.engines import declared, overlay, snapshot
+from haft.changes.published.publisher import Publisher
 from haft.contracts import StorageFailed
 from haft.service import ToolService, recover_dead_hosts
 from haft.service import changes as service_changes
 from haft.storage import StateHome
 from haft.storage.sqlite.change_sets import SqliteLedger
+
+sys.path.insert(0, str(Path(__file__).parent))
+from held_views import Held
 
 DONE_TO_THE_DISK = (
     "rename", "mkdir", "rmdir", "unlink", "chmod", "chown", "fchmod", "fchown", "symlink", "link", "mknod", "utime",
@@ -109,6 +114,7 @@ class Meter:
             setattr(SqliteLedger, method, self.step(f"ledger.{method}", getattr(SqliteLedger, method)))
         for kind in (overlay.OverlayTransaction, declared.DeclaredTransaction, snapshot.SnapshotTransaction):
             kind.finish = self.around(kind.finish)  # type: ignore[method-assign]
+        Publisher.flush = self.around(Publisher.flush)  # type: ignore[method-assign]
         for name in ("reverse", "apply", "drop"):
             setattr(tools, name, self.around(getattr(tools, name)))
         recovery.recover = self.around(recovery.recover)
@@ -140,8 +146,11 @@ async def live(order: dict[str, Any]) -> dict[str, Any]:
         recover_dead_hosts(StateHome(order["home"]))
         return {"ops": meter.count, "seen": meter.seen, "struck": meter.struck}
     settings = {"changes.engine": order.get("engine", "auto"), "limits.max_seconds": 300}
+    held = Held()
+    if order.get("pinned"):
+        settings["changes.flush_seconds"] = 0
     async with ToolService.open(
-        order["workspace"], approver=yes, home=order["home"], installed=False, settings=settings
+        order["workspace"], approver=yes, home=order["home"], installed=False, settings=settings, tools=[held.tool()]
     ) as service:
 
         async def do(verb: str, *words: Any) -> Any:
@@ -159,6 +168,9 @@ async def live(order: dict[str, Any]) -> dict[str, Any]:
             outcome = await do(*each)
             say({"first": [outcome.status, outcome.changes.state, outcome.error and outcome.error.message]})
         say({"ready": True})
+        if order.get("pinned"):  # Another call keeps its view, so that what is done is published first.
+            holding = service.call("hold")
+            await held.begun.wait()
         meter.install()
         if order.get("unsynced"):  # Dies as soon as it has answered, before anything is swept up.
             service._transactions._sync = lambda: None
@@ -166,6 +178,11 @@ async def live(order: dict[str, Any]) -> dict[str, Any]:
             await do(*order["do"])
             os.kill(os.getpid(), signal.SIGKILL)
         outcome = await do(*order["do"])
+        if order.get("pinned"):
+            say({"answered": outcome.changes.state})
+            held.opened.set()
+            await holding
+            await asyncio.to_thread(service._transactions.publisher.settle)
         found = {
             "ops": meter.count,
             "seen": meter.seen,

@@ -147,7 +147,7 @@ class Life:
         self.home = StateHome(str(place / "home"))
         furnish(self.workspace)
         self.at_first = fingerprint(self.workspace)
-        said = self.order(**case, at=at, **more)
+        self.said = said = self.order(**case, at=at, **more)
         self.runs = [words["run"] for words in said if "run" in words]
         self.firsts = [words["first"] for words in said if "first" in words]
         self.done = next((words["done"] for words in said if "done" in words), None)

@@ -259,8 +259,12 @@ def resume(
             _remove_staging(runner, steps)
             done = True
         except (Interference, OSError) as error:
-            if getattr(error, "errno", None) in TEMPORARY_ERRORS and _is_copied_home(runner, directory, steps):
-                raise  # All originals are in the area already: this commit can only be finished.
+            if getattr(error, "errno", None) in TEMPORARY_ERRORS and (
+                is_published or _is_copied_home(runner, directory, steps)
+            ):
+                # This commit can only be finished: it counts already, or all originals are in the area.
+                workspace.restore()
+                raise
             _revert_steps(runner, steps)
             _remove_copies_in_staging(runner, steps)
             _mark_taken_back(full, manifest)

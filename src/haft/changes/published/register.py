@@ -163,7 +163,9 @@ class Register:
         """The number of the last event."""
         with contextlib.suppress(OSError, ValueError), open(self._number, "rb") as file:
             return int(file.read())
-        return 0
+        # There was no event yet, or the file is damaged.
+        known = [number or 0 for each in self.layers() for number in (each.number, each.flushed, each.removed)]
+        return max([*known, *(view.number for view in self.views())], default=0)
 
     def next_number(self) -> int:
         """The number of a new event. Call it under the exclusive lock."""
@@ -338,3 +340,8 @@ class Register:
                 host = name.removeprefix("new-").rpartition("-")[0]
                 if name not in known and (name.isdigit() or (host != self._host and not self._is_alive(host))):
                     remove(os.path.join(self._files, name))
+        for directory, prefix in ((self._layers, "new-"), (self.path, "number.")):
+            with contextlib.suppress(FileNotFoundError):
+                for name in os.listdir(directory):
+                    if name.startswith(prefix) and not self._is_alive(name.removeprefix(prefix)):
+                        os.unlink(os.path.join(directory, name))

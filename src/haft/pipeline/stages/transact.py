@@ -246,6 +246,7 @@ class Transact:
             and effects.idempotent
             and not effects.network
             and not run.call.holds
+            and run.call.preview is None
             and run.decision.action == "allow"
             and run.output_buffer is None
             and run.tool.spec.hosting in ("in-process", "per-call")
@@ -327,10 +328,7 @@ class Transact:
                 outcome = await proceed(run)
         finally:
             self._note_torn(run)
-        if view.torn is not None and view.isolation == "serial":
-            torn = Conflict("its view of the workspace was torn (isolation `serial`)", hint="call it again")
-            return evolve(outcome, status="error", error=torn.failure())
-        return outcome
+        return _in_conflict_if_torn(run, outcome)
 
     def _note_torn(self, run: Run) -> None:
         if run.view is not None and run.view.torn is not None:
@@ -373,7 +371,8 @@ class Transact:
             more = f"its changes are held: `haft diff {run.id}`, `haft changes apply|drop {run.id}`"
             hint = f"{outcome.error.hint}; {more}" if outcome.error.hint else more
             outcome = evolve(outcome, error=replace(outcome.error, hint=hint))
-        return self._with_layer_hint(evolve(outcome, changes=result.changes))
+        outcome = self._with_layer_hint(evolve(outcome, changes=result.changes))
+        return _in_conflict_if_torn(run, outcome) if result.changes.state == "none" else outcome
 
     async def _finish_transaction(
         self, run: Run, transaction: Transaction, action: EndAction, why: str | None = None
@@ -455,6 +454,15 @@ def _teller(run: Run) -> Callable[[str | None, bool], None]:
             run.tell_waiting(other, is_person=is_person)
 
     return tell
+
+
+def _in_conflict_if_torn(run: Run, outcome: Outcome) -> Outcome:
+    """The outcome of a call that changed nothing. With `serial`, it is a conflict if the call's view was torn."""
+    view = run.view
+    if view is None or view.torn is None or view.isolation != "serial" or outcome.status == "cancelled":
+        return outcome
+    torn = Conflict("its view of the workspace was torn (isolation `serial`)", hint="call it again")
+    return evolve(outcome, status="error", error=torn.failure())
 
 
 def _files_of(run: Run) -> list[str]:
