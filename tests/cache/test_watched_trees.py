@@ -6,10 +6,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-import sampling
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+import sampling
 from haft.cache import Files, Unstampable, WatchedTrees
 from haft.cache.stamps import kernel_time, stamp_of
 from haft.files import most_watches
