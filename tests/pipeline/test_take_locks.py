@@ -2,10 +2,14 @@
 
 import asyncio
 import contextlib
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from haft import Context, ToolService, tool
+from haft.contracts import Conflict
 
 
 @pytest.fixture
@@ -180,6 +184,53 @@ def test_who_waits_is_told_that_a_call_of_the_holder_waits_for_a_person(places):
     asyncio.run(main())
 
 
+@pytest.mark.parametrize(("engine", "flush"), [("snapshot", 2), ("auto", 0)])
+def test_undo_and_apply_do_not_wait_for_a_call_that_waits_for_a_person(places, engine, flush):
+    settings = {"changes.engine": engine, "changes.flush_seconds": flush}
+
+    async def main():
+        asked, answer = asyncio.Event(), asyncio.get_running_loop().create_future()
+
+        async def person(request):
+            if request.arguments.get("path") != "asked":
+                return True
+            asked.set()
+            return await answer
+
+        @tool
+        async def delegates(context: Context) -> str:
+            """Have a file written."""
+            return (await context.call("write_file", {"path": "asked", "content": "x"})).status
+
+        async with (
+            ToolService.open(**places, tools=[delegates], approver=person, settings=settings) as service,
+            ToolService.open(**places, approver=yes, settings=settings) as other,
+        ):
+            done = await other.call("write_file", {"path": "a", "content": "1"})
+            async with ToolService.open(**places, settings={"approval.expires_seconds": 0}) as nobody:
+                tried = await nobody.call("write_file", {"path": "b", "content": "1"}, trial=True)
+            holder = service.call("delegates")
+            await asked.wait()
+            waiting = other.call("shell", {"command": "echo 2 > c"})
+            if engine == "snapshot":
+                facts = await waits_for(waiting)
+                assert facts == {"waitsFor": holder.id, "blockedOn": "person"}
+            else:
+                await waiting  # It is published: the call that waits for a person does not see it.
+            for command in (other.undo(done.run_id), other.apply(tried.run_id)):
+                refused = await command
+                assert refused.error.code == "conflict" and refused.error.retryable
+                assert f"{holder.id} has the workspace, and waits for a person" in refused.error.message
+            with pytest.raises(Conflict, match=f"{holder.id} has the workspace"):
+                await asyncio.to_thread(other.look_ahead, "undo", done.run_id)
+            answer.set_result(True)
+            assert [(await each).status for each in (holder, waiting)] == ["done", "done"]
+            assert (await other.undo(done.run_id)).ok and (await other.apply(tried.run_id)).ok
+
+    asyncio.run(main())
+    assert sorted(path.name for path in places["workspace"].iterdir()) == ["asked", "b", "c"]
+
+
 def test_a_call_that_too_many_wait_before_ends_busy_at_once(places):
     async def main():
         gates = Gates()
@@ -234,3 +285,59 @@ def test_two_services_on_one_workspace_wait_for_each_other(places):
             assert gates.begun == ["first", "second"]
 
     asyncio.run(main())
+
+
+@pytest.fixture
+def host(places):
+    """Starts another host, which makes one call; returns its process, what it says first, and the id of its run."""
+    started = []
+
+    def start(command):
+        program = [sys.executable, str(Path(__file__).with_name("writing_process.py"))]
+        words = [*program, str(places["workspace"]), str(places["home"]), command]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process, *process.stdout.readline().split()
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_the_locks_of_a_killed_host_are_free_and_nothing_is_half_done(places, host):
+    (places["workspace"] / "a").write_text("old\n")
+
+    async def main():
+        process, said, holder = await asyncio.to_thread(host, "echo half > a; echo begun; sleep 600")
+        assert said == "begun"
+        async with ToolService.open(**places, approver=yes) as service:
+            waiting = service.call("shell", {"command": "cat a > b; echo new >> a"})
+            assert await waits_for(waiting) == {"waitsFor": holder}
+            process.kill()
+            assert (await waiting).status == "done"
+        async with ToolService.open(**places) as service:  # It finishes the records of dead hosts.
+            assert service.run(holder).outcome["error"]["code"] == "interrupted"
+
+    asyncio.run(main())
+    assert (places["workspace"] / "a").read_text() == "old\nnew\n"
+    assert (places["workspace"] / "b").read_text() == "old\n"
+
+
+def test_a_host_that_is_killed_while_it_waits_delays_nobody(places, host):
+    async def main():
+        gates = Gates()
+        async with ToolService.open(**places, tools=[gates.tool()], approver=yes) as service:
+            first = service.call("works", {"name": "first", "paths": ["a"]})
+            await gates.has_begun("first")
+            process, said, queued = await asyncio.to_thread(host, "echo half > a")
+            assert said == "waits"
+            last = service.call("works", {"name": "last", "paths": ["a"]})
+            assert (await waits_for(last))["waitsFor"] in (first.id, queued)
+            process.kill()
+            await gates.open("first", "last")
+            assert [(await each).status for each in (first, last)] == ["done", "done"]
+
+    asyncio.run(main())
+    assert not (places["workspace"] / "a").exists()

@@ -91,18 +91,12 @@ def test_a_circle_through_two_processes_is_refused_to_who_would_close_it(hosts):
     assert one.says() == "granted c1"
 
 
-def test_who_waits_in_another_process_is_told_that_the_holder_waits_for_a_person(hosts, tmp_path):
+def test_who_waits_in_another_process_is_told_that_the_holder_waits_for_a_person(hosts):
     one, two = hosts("one"), hosts("two")
     assert one.claim("r1", "a") == "granted r1"
     assert two.claim("r2", "a") == "waits r2 r1 -"
     one.told("person", "r1")
     assert two.says() == "waits r2 r1 person"
-    locks, own = locks_in(tmp_path, "third")
-    assert locks.holder_waiting_for_person(["a/x"]) == "r1"
-    assert locks.holder_waiting_for_person(None) == "r1"
-    assert locks.holder_waiting_for_person(["b"]) is None
-    locks.close()
-    own.release(unlink=True)
 
 
 def test_hundreds_of_calls_on_three_files_run_one_at_a_time_for_each_file_and_in_order(tmp_path):

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from haft.changes.ledger import Ledger, Row
     from haft.changes.live_changes import LiveChanges, open_live_changes
     from haft.changes.nested_calls import Lock, has_workspace_alone, share_lock
+    from haft.changes.published.person_mark import PersonMark
     from haft.changes.published.register import Register
     from haft.changes.published.views import View, Views, exempt
     from haft.changes.recovery import recover, recover_left_commits, take_back_published
@@ -77,6 +78,7 @@ else:
             "ledger": "Ledger Row",
             "live_changes": "LiveChanges open_live_changes",
             "kept_changes": "ChangeSet KeptChanges",
+            "published.person_mark": "PersonMark",
             "published.register": "Register",
             "published.views": "View Views exempt",
             "recovery": "recover recover_left_commits take_back_published",

@@ -22,6 +22,7 @@ from haft.changes.commit.area import UNFIT_FOR_LAYERS, boot_id, filesystem, iden
 from haft.changes.commit.read_entry import CallStopped
 from haft.changes.nested_calls import Lock, committed_by_nested_calls, has_workspace_alone
 from haft.changes.published.mounted_views import MountedViews
+from haft.changes.published.person_mark import PersonMark
 from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
 from haft.changes.uncancellable import run_uncancellable
 from haft.contracts import (
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from haft.changes.engines.scope import Scope
     from haft.changes.engines.session import SessionTransaction, WritesBetweenCalls
     from haft.changes.engines.snapshot import SnapshotTransaction
-    from haft.changes.published.views import View
+    from haft.changes.published.views import View, WaitNews
 
 Setting = Literal["auto", "overlay", "snapshot", "off"]
 
@@ -93,6 +94,11 @@ class Transaction(Protocol):
     @property
     def lock(self) -> Lock | None:
         """The workspace lock, if the call holds it exclusively; otherwise None."""
+        ...
+
+    def keep_order(self, check: Callable[[list[str]], str | None]) -> None:
+        """Let `check` say why changed paths may not be committed, because of the order of a batch; None if they
+        may."""
         ...
 
     def show(self, seen: Workspace) -> None:
@@ -175,9 +181,13 @@ class EngineSelector:
             return "it runs on another machine"
         return OUTLIVES_CALLS if spec.hosting == "session" else await self._why_no_layer()
 
-    async def take_view(self, run: str, waiting: Callable[[str | None], None]) -> View:
-        """A view of the committed state, for a call of this run. `waiting` is called with the run that must end first,
-        if that takes long."""
+    def person_mark(self, run: str) -> PersonMark:
+        """The mark that says to all processes whether a call of this host waits for a person."""
+        return PersonMark(self.transactions.publisher.register, run)
+
+    async def take_view(self, run: str, waiting: WaitNews) -> View:
+        """A view of the committed state, for a call of this run. `waiting` is told which run must end first, if that
+        takes long."""
         return await self.transactions.publisher.views.take(run, waiting)
 
     def shows_other(self, view: View, files: Sequence[str]) -> bool:
@@ -256,15 +266,16 @@ class EngineSelector:
         owner: Owner,
         workspace: Workspace,
         report: Callable[[str], None],
+        waiting: WaitNews,
         take_view: Callable[[], Awaitable[View]],
         session: Callable[[], Session | None] = lambda: None,
         within: Scope | None = None,
         started: Callable[[], Awaitable[Session]] | None = None,
     ) -> Transaction | Changes:
-        """Begin a transaction for one call. If tracking is off, return `Changes` that say so. `take_view` takes the
-        view of the call. `session` gives the tool's session process, or None if it does not run now; `started` starts
-        the process if necessary and returns it. If the call is nested in a call that works in a layer, `within`
-        is the scope of that caller."""
+        """Begin a transaction for one call. If tracking is off, return `Changes` that say so. A thread tells `waiting`
+        which run must end first, if that takes long. `take_view` takes the view of the call. `session` gives the tool's
+        session process, or None if it does not run now; `started` starts the process if necessary and returns it. If
+        the call is nested in a call that works in a layer, `within` is the scope of that caller."""
         if self._setting == "off":
             return OFF
         transactions = self.transactions
@@ -308,21 +319,29 @@ class EngineSelector:
             )
         watched = WatchedSession(session, self._left) if spec.hosting == "session" else None
         why = why if self._setting == "auto" else None
-        return await self._scanned(engines.SnapshotTransaction(transactions, owner, self._budget, why, watched), report)
+        snapshot = engines.SnapshotTransaction(transactions, owner, self._budget, why, watched)
+        return await self._scanned(snapshot, report, waiting)
 
-    async def begin_background(self, owner: Owner, report: Callable[[str], None]) -> Transaction | Changes:
+    async def begin_background(
+        self, owner: Owner, report: Callable[[str], None], waiting: WaitNews
+    ) -> Transaction | Changes:
         """Begin a transaction for a command that works on the workspace itself and lasts longer than other calls can
         wait for."""
         if self._setting == "off":
             return OFF
-        return await self._scanned(engines.BackgroundTransaction(self.transactions, owner, self._budget), report)
+        background = engines.BackgroundTransaction(self.transactions, owner, self._budget)
+        return await self._scanned(background, report, waiting)
 
     @staticmethod
-    async def _scanned(transaction: SnapshotTransaction, report: Callable[[str], None]) -> Transaction:
+    async def _scanned(
+        transaction: SnapshotTransaction, report: Callable[[str], None], waiting: WaitNews
+    ) -> Transaction:
         """The transaction, after its first scan of the workspace."""
         stop: list[bool] = []
         try:
-            await run_uncancellable(lambda: transaction.begin(lambda: bool(stop), report), lambda: stop.append(True))
+            await run_uncancellable(
+                lambda: transaction.begin(lambda: bool(stop), report, waiting), lambda: stop.append(True)
+            )
         except CallStopped:
             raise asyncio.CancelledError from None
         if stop:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from haft.changes.commit.attributes import UnreadableAttributes, attributes_of, set_attributes
 from haft.changes.commit.exact_copy import link
@@ -27,12 +27,19 @@ from haft.contracts import BadUsage, Changes, ConflictingPath, ToolFailed, near_
 from haft.values import dataclass, replace
 
 
-def apply(transactions: Transactions, run: str, *, granted_paths: Sequence[str] | None = None) -> TransactionResult:
+def apply(
+    transactions: Transactions,
+    run: str,
+    *,
+    granted_paths: Sequence[str] | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> TransactionResult:
     """Commit the held changes of a run. If someone changed the same files since the changes were held, nothing is
     committed, and the next `apply` compares with the files as they are now. If `granted_paths` is given, the guard
     judges the changes like the changes of a call: a person who approved the diff has not granted any path. If
-    `granted_paths` is None, the guard does not judge the changes."""
-    with transactions.publisher.locked_and_settled():
+    `granted_paths` is None, the guard does not judge the changes. Raises `CallStopped` if `stopped` returns True while
+    this waits for the workspace lock."""
+    with transactions.publisher.locked_and_settled(stopped):
         held, manifest = _find_held(transactions, run)
         try:
             return _apply(transactions, run, held, manifest, granted_paths)
@@ -80,11 +87,17 @@ def _apply(
     return TransactionResult(manifest.changes("committed"))
 
 
-def apply_part(transactions: Transactions, run: str, paths: Sequence[str], owner: Owner) -> PartResult:
+def apply_part(
+    transactions: Transactions,
+    run: str,
+    paths: Sequence[str],
+    owner: Owner,
+    stopped: Callable[[], bool] = lambda: False,
+) -> PartResult:
     """Commit the held changes of some paths, and of everything below them; the rest stays held. The committed part
     becomes a change set of its own, that of `owner`, whose parent is `run`: it can be undone by itself, or together
     with the rest. Raises `BadUsage` if the run changes none of these paths."""
-    with transactions.publisher.locked_and_settled():
+    with transactions.publisher.locked_and_settled(stopped):
         held, manifest = _find_held(transactions, run)
         part = _chosen(manifest, paths)
         names = {each.path for each in part}

@@ -16,6 +16,7 @@ from typing import Final
 
 from haft.changes.commit.manifest import Manifest
 from haft.changes.ledger import Ledger, Row
+from haft.changes.published.register import Register
 from haft.contracts import Change, Changes, new_run_id
 from haft.values import dataclass, field, replace
 
@@ -32,7 +33,7 @@ class Lock:
 
     def release(self) -> None:
         if self.views >= 0:
-            os.close(self.views)
+            Register.unlock(self.views)
             self.views = -1
         self.is_alone = False
         if self.descriptor >= 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -70,9 +71,12 @@ def check_reversible(direction: Direction, rows: Sequence[Row]) -> None:
 def preview_reversal(
     transactions: Transactions, direction: Direction, rows: Sequence[Row], *, force: bool
 ) -> ReversalResult:
-    """What an undo or redo would do, without doing it."""
+    """What an undo or redo would do, without doing it. Raises `Conflict` if it would wait for a call that waits for a
+    person."""
     check_reversible(direction, rows)
-    with transactions.publisher.locked_and_settled(), transactions.tree() as workspace:
+    publisher = transactions.publisher
+    stopped = functools.partial(publisher.gives_way, lambda: False)
+    with publisher.locked_and_settled(stopped), transactions.tree() as workspace:
         plan = plan_reversal(direction, rows, transactions.area, workspace, transactions.ledger, force=force)
         return _result(plan)
 

@@ -4,9 +4,11 @@ by name; only the program that opened the service can."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from haft.changes.commit.read_entry import CallStopped
 from haft.changes.held_changes import apply, apply_part, drop
@@ -15,6 +17,7 @@ from haft.changes.transactions import Owner, Transactions
 from haft.changes.uncancellable import run_uncancellable
 from haft.contracts import Answer, Changes, Effects, HaftError, ToolContext, ToolName, ToolSpec
 
+_Result = TypeVar("_Result")
 Verb = Literal["undo", "redo", "apply", "drop"]
 
 _DESCRIPTIONS = {
@@ -79,24 +82,13 @@ class ChangesTool(OwnChanges):
         if self._verb in ("undo", "redo"):
             direction: Any = self._verb
             rows = [transactions.ledger.find(run) for run in runs]
-            stop: list[bool] = []
             force = bool(arguments.get("force"))
-            try:
-                done = await run_uncancellable(
-                    lambda: reverse(
-                        transactions,
-                        direction,
-                        rows,
-                        owner,
-                        force=force,
-                        by_person=self._by_person,
-                        stopped=lambda: bool(stop),
-                    ),
-                    lambda: stop.append(True),
+            done = await self._in_thread(
+                lambda stopped: reverse(
+                    transactions, direction, rows, owner, force=force, by_person=self._by_person, stopped=stopped
                 )
-            except CallStopped:
-                raise asyncio.CancelledError from None
-            await run_uncancellable(transactions.publisher.settle)
+            )
+            await run_uncancellable(self._settle)
             return Answer(text=_reversal_text(self._verb, done), result=done.to_json(context.run), changes=done.changes)
         row = transactions.ledger.find(runs[0])
         run = row.run
@@ -111,11 +103,11 @@ class ChangesTool(OwnChanges):
         if paths := arguments.get("paths"):
             # The part belongs to the thread of the run, so that an undo of this thread takes it back too.
             owner = replace(owner, parent=run, thread=row.thread)
-            part = await run_uncancellable(lambda: apply_part(transactions, run, paths, owner))
+            part = await self._in_thread(lambda stopped: apply_part(transactions, run, paths, owner, stopped))
             settled, left = part.result, part.left
         else:
-            settled = await run_uncancellable(lambda: apply(transactions, run))
-        await run_uncancellable(transactions.publisher.settle)
+            settled = await self._in_thread(lambda stopped: apply(transactions, run, stopped=stopped))
+        await run_uncancellable(self._settle)
         if settled.error is not None:
             failure = settled.error.failure()
             if failure.hint is not None:
@@ -128,6 +120,21 @@ class ChangesTool(OwnChanges):
         text = f"{run}: {_count(len(settled.changes.files))} applied"
         result = {"run": run, "state": "committed", **({"left": left} if left else {})}
         return Answer(text=text, result=result, changes=settled.changes if left else Changes())
+
+    def _settle(self) -> None:
+        """Wait until the changes are in the workspace's own files, but not for a call that waits for a person."""
+        publisher = self._transactions.publisher
+        with contextlib.suppress(CallStopped):
+            publisher.settle(lambda: publisher.held_up_by_person() is not None)
+
+    async def _in_thread(self, work: Callable[[Callable[[], bool]], _Result]) -> _Result:
+        """The result of `work`, which gets a function to call while it waits: see `Publisher.gives_way`."""
+        stop: list[bool] = []
+        stopped = functools.partial(self._transactions.publisher.gives_way, lambda: bool(stop))
+        try:
+            return await run_uncancellable(lambda: work(stopped), lambda: stop.append(True))
+        except CallStopped:
+            raise asyncio.CancelledError from None
 
 
 def _changes_of_failed_apply(changes: Changes) -> Changes:

@@ -121,16 +121,16 @@ async def wait_for_children(run: Run, *, cancel: bool) -> None:
 
 @contextlib.contextmanager
 def waits_for_person(run: Run) -> Iterator[None]:
-    """A context in which a run waits for a person. Calls that wait for a lock of this run, or of one of its callers,
-    are told so."""
-    holds = [each.hold for each in (run, *callers(run)) if each.hold is not None]
-    for hold in holds:
-        hold.begin_person()
+    """A context in which a run waits for a person. Calls that wait for this run, or for one of its callers, are told
+    so."""
+    told = [each for one in (run, *callers(run)) for each in (one.hold, one.person_mark) if each is not None]
+    for each in told:
+        each.begin_person()
     try:
         yield
     finally:
-        for hold in holds:
-            hold.end_person()
+        for each in told:
+            each.end_person()
 
 
 @contextlib.asynccontextmanager

@@ -263,7 +263,9 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
 
     resolve = Resolve(dependencies.catalogue, dependencies.renew, dependencies.sandbox, dependencies.engine_selector)
     validate = Validate(context, untrusted)
-    decide = Decide(dependencies.decide, dependencies.sandbox, dependencies.engine_selector)
+    decide = Decide(
+        dependencies.decide, dependencies.sandbox, dependencies.engine_selector, dependencies.workspace.root
+    )
     approve = Approve(
         broker,
         dependencies.save_approval,

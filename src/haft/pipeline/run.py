@@ -34,7 +34,7 @@ from haft.pipeline.observer import Observer
 from haft.values import dataclass
 
 if TYPE_CHECKING:
-    from haft.changes import Transaction, View
+    from haft.changes import PersonMark, Transaction, View
     from haft.pipeline.batch import Batch
     from haft.pipeline.connections import RunConnections
     from haft.pipeline.deadline import Deadline
@@ -91,9 +91,9 @@ class Run:
         "_cancel_requested", "_child_lock", "_facts", "_next_seq", "_observers", "_on_activity", "_outcome",
         "_recorder", "_task", "_task_has_started", "_waiters", "approved", "batch", "cache_facts", "call",
         "cancelled_by", "changes", "children", "connections", "deadline", "descendants", "ended_children",
-        "has_waited", "hold", "is_saved", "make_output_buffer", "notes", "output_buffer", "parent", "place",
-        "program_log", "questions", "resolved_confinement", "started_at", "states", "status", "tool_has_ended",
-        "transaction", "unanswerable", "unsaved_events", "view", "workspace",
+        "has_waited", "hold", "is_saved", "make_output_buffer", "notes", "output_buffer", "parent", "person_mark",
+        "place", "program_log", "questions", "resolved_confinement", "started_at", "states", "status",
+        "tool_has_ended", "transaction", "unanswerable", "unsaved_events", "view", "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, recorder: RunRecorder, parent: Run | None = None) -> None:
@@ -140,6 +140,8 @@ class Run:
         self.place: Slot | None = None
         self.hold: Hold | None = None
         """What the run has claimed for itself; None if it has claimed nothing."""
+        self.person_mark: PersonMark | None = None
+        """Says to other processes whether the run waits for a person; None if it has no view of the workspace."""
         self.has_waited = False
         """Whether the run has waited for its turn, so that it is not refused because too many calls wait."""
         self.deadline: Deadline | None = None
@@ -256,6 +258,11 @@ class Run:
         """A draft: a new run of the same call, with the values in `changes`. The policy can decide about these values
         before the call itself gets them. A draft is not observed and not recorded."""
         return Run(evolve(self.call, **changes), _NO_RECORDER)
+
+    def tell_waiting(self, holder: str | None, *, is_person: bool) -> None:
+        """Say for which run this one waits, if that is known, and whether that run waits for a person."""
+        facts = {} if holder is None else {"waitsFor": holder}
+        self.set_status("queued", {**facts, **({"blockedOn": "person"} if is_person else {})})
 
     def set_status(self, status: Status, facts: dict[str, Any] | None = None) -> None:
         """Change the status. Observers, also those in other processes, get the `facts` together with the status."""

@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
-from haft.contracts import Deadlock, meeting_path
+from haft.contracts import Deadlock
 from haft.schedule.claim_files import ClaimFiles
 from haft.schedule.claims import Claim, ClaimTable
 from haft.values import dataclass
@@ -124,19 +124,6 @@ class Locks:
         """Claim what a run will write and use. The run may have to wait for its turn: see `Hold`. Raises `Deadlock` if
         the run would wait for a run that waits for it. The hold must be released."""
         return Hold(self, await self._enter(wanted))
-
-    def holder_waiting_for_person(self, paths: Sequence[str] | None) -> str | None:
-        """A run that has claimed one of these paths and waits for a person, in any process; None if there is none.
-        `paths` is None for the whole workspace."""
-        if self._files is not None:
-            with contextlib.suppress(OSError):
-                self._files.open()
-                self._read()
-        wanted = None if paths is None else tuple(paths)
-        for claim in self._table:
-            if claim.ticket in self._persons and meeting_path(claim.writes, wanted) is not None:
-                return claim.run
-        return None
 
     def close(self) -> None:
         """Withdraw all claims of this host."""

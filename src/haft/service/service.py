@@ -300,8 +300,8 @@ class ToolService:
         this call. With `trial`, the call is a trial run: its changes are applied only after a person has reviewed and
         approved them. `cwd` is a directory in the workspace; the default is the setting `working_directory`. `parent`
         is the live run that makes this call: if the parent is cancelled, the call is, too. The default is the run whose
-        tool makes this call, if there is one. `isolation="serial"` keeps the call apart from other callers, whatever
-        the rules and the setting `changes.isolation` say. With `uses_cache=False`, the call is not answered from the
+        tool makes this call, if there is one. `isolation` says how the call is isolated from other callers; without it,
+        a rule or the setting `changes.isolation` does. With `uses_cache=False`, the call is not answered from the
         cache. `attachment` is a process outside haft to which the call is attached: see `hooked`."""
         host = self._host
         cwd = host.directory if cwd is None else cwd

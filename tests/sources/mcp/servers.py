@@ -100,6 +100,8 @@ def tools():
         found = [each for each in found if each["name"] != "picture"]
     if MODE == "grows" and os.path.exists("grown"):
         found.append(tool("late", "It came later."))
+    if MODE == "creates":
+        found.append(tool("create", "Create a thing."))
     if MODE == "huge-schema":
         found.append(
             tool("huge", "", {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(50_000)}})
@@ -238,6 +240,8 @@ def call(ident, params):
         given = elicited(ident, params)
         if given is not None:
             answer(ident, text(json.dumps(given)))
+    elif name == "create":
+        answer(ident, text(f"{STATE['calls']}: {arguments.get('text', '')}"))
     elif name == "write":
         try:
             with open("made.txt", "w") as file:

@@ -273,3 +273,22 @@ def test_a_question_with_calls_of_two_callers_in_progress_is_refused(place):
 
     asked = place.run(work, answers_questions=True)
     assert "several callers" in json.loads(asked.output)["error"]["message"]
+
+
+def test_five_calls_of_a_batch_reach_their_server_in_order_although_they_are_approved_in_another(place):
+    place.add(mode="creates")
+    answered = [asyncio.Event() for _ in range(6)]
+    answered[5].set()
+
+    async def last_first(request):
+        if "text" in request.arguments:  # Otherwise the question is about the server.
+            at = int(request.arguments["text"])
+            await answered[at + 1].wait()
+            answered[at].set()
+        return True
+
+    async def work(service):
+        return await service.batch([("mcp__s__create", {"text": str(number)}) for number in range(5)])
+
+    outcomes = place.run(work, approver=last_first)
+    assert [outcome.output for outcome in outcomes] == [f"{number + 1}: {number}" for number in range(5)]

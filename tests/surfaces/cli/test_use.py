@@ -179,3 +179,21 @@ def test_testing_permissions_hides_no_parameter_either(haft):
     assert "`haft permissions test shell -- --cwd VALUE`" in said.err
     assert haft("permissions", "test", "--cwd", ".", "shell", "--command", "ls").code == 0
     assert haft("permissions", "test", "shell", "--command", "ls", "--", "--cwd", "x").code in (0, 10)
+
+
+@pytest.mark.parametrize(("isolation", "code"), [("snapshot", 0), ("serial", 5)])
+def test_the_isolation_of_a_call_says_whether_others_may_change_what_it_read(haft, ended, tmp_path, isolation, code):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    line = f"cat a.txt > copy; cat {gate}"
+    options = ["--isolation", isolation, "--read", str(gate), "--approve"]
+    running = ended(haft.begin("tools", "use", "shell", "--command", line, *options))
+    with open(gate, "w"):  # Opened as soon as the call has read the file.
+        assert haft("tools", "use", "write_file", "--path", "a.txt", "--content", "new", "--approve").code == 0
+    running.communicate(timeout=60)
+    assert running.returncode == code
+
+
+def test_an_unknown_isolation_is_refused(haft):
+    said = haft("tools", "use", "read_file", "--path", "a.txt", "--isolation", "none")
+    assert said.code == 2 and "`--isolation` is `snapshot` or `serial`, not `none`" in said.err

@@ -17,6 +17,7 @@ from haft.changes.between_calls import is_like, states_left_by_runs
 from haft.changes.commit.entry import Entry
 from haft.changes.commit.manifest import Manifest, PathChange
 from haft.changes.engines.snapshot import SnapshotTransaction
+from haft.changes.published.views import WaitNews
 from haft.changes.transactions import EndAction, TransactionResult
 from haft.contracts import HaftError
 from haft.files import shown
@@ -32,9 +33,9 @@ _MOST_NAMED: Final = 5
 class BackgroundTransaction(SnapshotTransaction):
     """The transaction of a command that works on the workspace itself, beside everything else."""
 
-    def begin(self, stopped: Callable[[], bool], report: Callable[[str], None]) -> None:
+    def begin(self, stopped: Callable[[], bool], report: Callable[[str], None], waiting: WaitNews) -> None:
         """Scan the workspace. The lock is released before the command begins."""
-        super().begin(stopped, report)
+        super().begin(stopped, report, waiting)
         self._seq = self._transactions.ledger.latest()
         self.release()
 

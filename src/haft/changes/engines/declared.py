@@ -187,21 +187,31 @@ class DeclaredTransaction(TransactionDefaults):
             with self._transactions.locked():
                 moved = self._moved()
                 manifest = self._as_committed(manifest, moved)
+                self._place = self._renamed(self._place, owner.run)
                 upper = os.path.relpath(os.path.join(self._place, "upper"), self._transactions.area.path)
                 error = self._transactions.objection(manifest, upper, moved, granted_paths)
                 error = error or self._transactions.commit_part(
                     owner, manifest, upper, accepted=len(granted_paths) > 1, view=self.view
                 )
-            if error is None:
+            if error is not None and not self._transactions.has_journal(owner.run):
+                self._place = self._renamed(self._place, self._owner.run)
+            elif error is None:
                 self._begin_anew(manifest)
                 if self.view is not None:
                     self.view.own.append(owner.run)
             return error
 
+    def _renamed(self, place: str, run: str) -> str:
+        """Let the staged files belong to `run`, so that the next ones of this call get a place of their own."""
+        renamed = os.path.join(self._transactions.live, f"{run}.layer")
+        os.rename(place, renamed)
+        return renamed
+
     def _begin_anew(self, part: Manifest) -> None:
         assert self._place is not None
         self.parts.manifests.append(part)
-        remove(self._place)
+        if not self._transactions.has_journal(part.run):  # Otherwise the part is published, and its files wait there.
+            remove(self._place)
         self._place = None
         self._written.clear()
         self._expected.clear()
@@ -253,6 +263,7 @@ class DeclaredTransaction(TransactionDefaults):
         is_layer_open: Callable[[], bool] = lambda: False,
     ) -> TransactionResult:
         """Commit, hold or discard the writes."""
+        self.stop_using_view()
         try:
             settled = self._ended(action, granted_paths, why, stopped)
         finally:

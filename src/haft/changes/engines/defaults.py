@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from haft.changes.published.views import View
 from haft.changes.transactions import Transactions
@@ -19,6 +19,15 @@ class TransactionDefaults:
     view: View | None = None
     """The view of the call; None if it has none, because it has the workspace alone or shares its caller's layer."""
     _transactions: Transactions
+
+    def keep_order(self, check: Callable[[list[str]], str | None]) -> None:
+        """Does nothing: the commit asks the call's view."""
+
+    def stop_using_view(self) -> None:
+        """Note that the tool has ended. A call that waits for the workspace alone would otherwise wait for this call,
+        whose commit waits for the other one."""
+        if self.view is not None:
+            self._transactions.publisher.views.stop_using(self.view)
 
     def leave_view(self, *, flushes: bool = True) -> None:
         """End the view of the call, whose changes have been committed, held or discarded."""

@@ -113,6 +113,7 @@ class OverlayTransaction(TransactionDefaults):
         """Read the layer, then commit, hold or discard its changes. If `is_layer_open` says that a process may still
         have a file of the layer open, a copy of the layer is read and committed instead."""
         self._scope.close()
+        self.stop_using_view()
         doubts = [doubt, None if workspace_root.state_of(self._upper) == self._top else workspace_root.LAYERED]
         self._doubt = "; ".join(filter(None, doubts)) or None
         if self.is_untouched():

@@ -25,17 +25,21 @@ from haft.changes.commit.widened_modes import WidenedModes
 from haft.changes.engines import workspace_root
 from haft.changes.engines.defaults import TransactionDefaults
 from haft.changes.nested_calls import SHARED, CallerParts, Lock
+from haft.changes.published.views import WaitNews
 from haft.changes.reversal_plan import ReversalPlan, ReversalSources, hard_links_in
 from haft.changes.snapshots.comparison import changes_between
 from haft.changes.snapshots.snapshot import Comparison, OverBudget, Snapshot, Snapshots
-from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions, unfinished_result
-from haft.contracts import Changes, HaftError, ToolFailed
+from haft.changes.transactions import HOW_TO_GO_ON, EndAction, Owner, TransactionResult, Transactions, unfinished_result
+from haft.contracts import Changes, Conflict, HaftError, ToolFailed
 from haft.files import shown, sync_filesystem
 from haft.values import replace
 
 _WRITE_BACK: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs"})
 """Filesystems that change a file's times at the first write through a memory mapping after its pages were written
 back."""
+
+_SHORT_WAIT: Final = 0.02
+"""A call that waits no longer than this for the workspace does not say so."""
 
 
 class SnapshotTransaction(TransactionDefaults):
@@ -74,12 +78,20 @@ class SnapshotTransaction(TransactionDefaults):
         self._unseen: str | None = None
         """Why a session process may have changed files without changing their times; None if it cannot."""
         self._began = time.time()
+        self._check: Callable[[list[str]], str | None] = lambda _paths: None
 
-    def begin(self, stopped: Callable[[], bool], report: Callable[[str], None]) -> None:
-        """Take the workspace lock and a snapshot. Raises `ToolFailed` if the workspace holds more than the store may
-        keep."""
+    def begin(self, stopped: Callable[[], bool], report: Callable[[str], None], waiting: WaitNews) -> None:
+        """Take the workspace lock and a snapshot. If another call has the workspace meanwhile, `waiting` is told so.
+        Raises `ToolFailed` if the workspace holds more than the store may keep."""
         transactions = self._transactions
-        self.lock.descriptor = transactions.take_lock(stopped)
+        since = time.monotonic()
+
+        def gives_up() -> bool:
+            if time.monotonic() - since > _SHORT_WAIT:
+                transactions.publisher.views.tell_holder(waiting)
+            return stopped()
+
+        self.lock.descriptor = transactions.take_lock(gives_up)
         try:
             if SHARED.get() is None:  # Otherwise the caller has the workspace alone.
                 self.lock.views = transactions.publisher.take_alone(self._owner.run, stopped)
@@ -136,6 +148,10 @@ class SnapshotTransaction(TransactionDefaults):
             self._watched.keep(self._left)
         self.release()
 
+    def keep_order(self, check: Callable[[list[str]], str | None]) -> None:
+        """`check` says why changed paths may not be committed, because of the order of a batch; None if they may."""
+        self._check = check
+
     def is_untouched(self) -> bool:
         """Always False: only `finish`, which compares the whole workspace, can tell."""
         return False
@@ -153,7 +169,7 @@ class SnapshotTransaction(TransactionDefaults):
         if found.changes:
             owner = replace(self._owner, run=self.parts.new_name(), parent=self._owner.run)
             manifest = self._manifest(found, before, owner)
-            error = transactions.objection(manifest, None, (), granted_paths)
+            error = transactions.objection(manifest, None, (), granted_paths) or self._order_conflict(manifest)
             if error is not None:
                 return error
             self._keep(manifest)
@@ -215,12 +231,16 @@ class SnapshotTransaction(TransactionDefaults):
             return TransactionResult(manifest.changes("none"))
         error = None
         if action == "commit":
-            error = transactions.objection(manifest, None, (), granted_paths)
+            error = transactions.objection(manifest, None, (), granted_paths) or self._order_conflict(manifest)
         if action == "commit" and error is None:
             self._keep(manifest)
             self._after = found.after
             return TransactionResult(manifest.changes("committed"))
         return self._taken_back(manifest, action, why if error is None else error.message, error, found)
+
+    def _order_conflict(self, manifest: Manifest) -> HaftError | None:
+        why = self._check([each.path for each in manifest.entries])
+        return None if why is None else Conflict(f"its changes were not committed: {why}", hint=HOW_TO_GO_ON)
 
     def _taken_back(
         self, manifest: Manifest, action: EndAction, reason: str | None, error: HaftError | None, found: Comparison
@@ -283,6 +303,8 @@ class SnapshotTransaction(TransactionDefaults):
         os.makedirs(full, mode=0o700, exist_ok=True)
         self._transactions.blobs.sync()
         write_journal(full, replace(manifest, notes={**manifest.notes, "mark": "commit", "steps": []}))
+        if self.lock.is_alone:
+            self._transactions.publisher.record_at_once(manifest)
         self._transactions.finish(manifest)
 
 

@@ -13,7 +13,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.changes.commit.area import boot_id
@@ -26,6 +26,7 @@ from haft.changes.published.conflicts import record_of
 from haft.changes.published.layer_files import make_layer
 from haft.changes.published.register import PublishedLayer, Register, TakenView
 from haft.changes.published.views import EXEMPT, View, Views
+from haft.contracts import Conflict
 from haft.files import remove
 
 if TYPE_CHECKING:
@@ -78,6 +79,19 @@ class Publisher:
             with contextlib.suppress(OSError), self._transactions.locked():
                 self.flush(force=False)
 
+    def held_up_by_person(self) -> str | None:
+        """The call that waits for a person, and that has the workspace alone, or whose view published changes wait for
+        without a limit; None if there is no such call."""
+        persons = self.register.waiting_for_person()
+        if not persons or (holder := self.register.holder()) in persons:
+            return holder if persons else None
+        waiting = self.register.open_layers()
+        if self._flush_seconds or not waiting:
+            return None
+        exempt = {view.name for view in EXEMPT.get()}
+        older = self.register.older_views(waiting[0].number, exempt)
+        return next((view.run for view in older if view.run in persons), None)
+
     # Committing.
 
     @contextlib.contextmanager
@@ -99,9 +113,9 @@ class Publisher:
                 if prepared is not None:
                     self.register.publish(prepared, manifest.run, self._record(manifest))
             except BaseException:
-                os.close(lock)
+                self.register.unlock(lock)
                 raise
-            os.close(lock)
+            self.register.unlock(lock)
             if prepared is not None:
                 self.start_flusher()
                 yield False
@@ -114,11 +128,16 @@ class Publisher:
         try:
             if prepared is not None:
                 remove(prepared)
-            if any(view.name not in exempt for view in self.register.views()):
-                self.register.add_record(manifest.run, self._record(manifest))
+            self.record_at_once(manifest, exempt)
             yield True
         finally:
-            os.close(lock)
+            self.register.unlock(lock)
+
+    def record_at_once(self, manifest: Manifest, exempt: Collection[str] = ()) -> None:
+        """Record changes that reach the workspace at once, if calls have views without them. Called under the exclusive
+        lock."""
+        if any(view.name not in exempt for view in self.register.views()):
+            self.register.add_record(manifest.run, self._record(manifest))
 
     def _record(self, manifest: Manifest) -> dict[str, Any]:
         return {**record_of(self._transactions.host, manifest.entries), "boot": self._boot}
@@ -151,7 +170,7 @@ class Publisher:
 
     def take_alone(self, run: str, stopped: Callable[[], bool] = lambda: False) -> int:
         """Have the workspace alone: wait until all views have ended, and let nobody take a new one. Returns a
-        descriptor; closing it ends this. The caller holds the workspace lock."""
+        descriptor for `Register.unlock`, which ends this. The caller holds the workspace lock."""
         exempt = {view.name for view in EXEMPT.get()}
         while not self.flush(force=False):
             if stopped():
@@ -162,7 +181,7 @@ class Publisher:
             self.register.note_holder(lock, run)
             self._wait_and_tear(self.register.older_views(self.register.number() + 1, exempt), exempt, run)
         except BaseException:
-            os.close(lock)
+            self.register.unlock(lock)
             raise
         return lock
 
@@ -213,6 +232,16 @@ class Publisher:
             if stopped():
                 raise CallStopped
             time.sleep(_PAUSE)
+
+    def gives_way(self, stopped: Callable[[], bool]) -> bool:
+        """For the waits of a command of a person: `stopped()`. Raises `Conflict` if the command would wait for a call
+        that itself waits for a person."""
+        if (run := self.held_up_by_person()) is not None:
+            raise Conflict(
+                f"nothing was changed: {run} has the workspace, and waits for a person",
+                hint=f"answer it (`haft inbox`) or cancel it (`haft cancel {run}`), then try again",
+            )
+        return stopped()
 
     def start_flusher(self) -> None:
         """Let a thread flush the layers as soon as that is possible."""

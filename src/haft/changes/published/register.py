@@ -3,10 +3,12 @@
     AREA/views/lock                      taken shared to take a view; exclusively to publish and to commit
     AREA/views/number                    the number of the last event
     AREA/views/taken/N.HOST.RUN          a view: it includes what was committed up to event N. The name of a torn view
-                                         ends in `.torn`
+                                         ends in `.torn`. It ends in `.over` if nobody looks through the view any more,
+                                         but the call has not committed yet
     AREA/views/layers/N.RUN[.F[.R]]      a layer that was published at event N, flushed at F, and whose files were
                                          removed at R; the file says what the layer changes
     AREA/views/files/N/                  the files of that layer
+    AREA/views/persons/HOST.RUN          the call, or one that it made, waits for a person
 
 A layer's files stay until no view uses them. Its record stays until no call is left that began before the files were
 removed: such a call needs the record to tell haft's changes from those of others.
@@ -28,6 +30,7 @@ from haft.values import dataclass
 
 _SHORTEST, _LONGEST = 0.0005, 0.01
 _TORN: Final = ".torn"
+_OVER: Final = ".over"
 FILES: Final = "files"
 
 
@@ -39,7 +42,8 @@ class TakenView:
     number: int
     host: str
     run: str
-    is_torn: bool
+    is_used: bool
+    """Whether somebody may look through the view, and must not see half of a commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class Register:
         self._taken = os.path.join(self.path, "taken")
         self._layers = os.path.join(self.path, "layers")
         self._files = os.path.join(self.path, FILES)
+        self._persons = os.path.join(self.path, "persons")
         self._number = os.path.join(self.path, "number")
         self._lock = os.path.join(self.path, "lock")
 
@@ -116,11 +121,41 @@ class Register:
         """Write into the lock file which run holds the lock for long, so that those who wait can say so."""
         os.pwrite(descriptor, run.encode().ljust(64), 0)
 
+    @staticmethod
+    def unlock(descriptor: int) -> None:
+        """Release a lock whose holder was noted."""
+        os.pwrite(descriptor, b" " * 64, 0)
+        os.close(descriptor)
+
     def holder(self) -> str | None:
         """The run that holds the lock for long, if one does."""
         with contextlib.suppress(OSError), open(self._lock, "rb") as file:
             return file.read(64).decode(errors="replace").strip() or None
         return None
+
+    # Persons.
+
+    def set_person(self, run: str, *, waits: bool) -> None:
+        """Show to all processes whether a call of this host waits for a person."""
+        path = os.path.join(self._persons, f"{self._host}.{run}")
+        with contextlib.suppress(OSError):  # The disk is full: those who wait for the call are not told.
+            if waits:
+                os.makedirs(self._persons, mode=0o700, exist_ok=True)
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            else:
+                os.unlink(path)
+
+    def waiting_for_person(self) -> set[str]:
+        """The calls that wait for a person, of all hosts that are alive. Removes what dead hosts left."""
+        found = set()
+        with contextlib.suppress(OSError):
+            for name in os.listdir(self._persons):
+                host, _, run = name.partition(".")
+                if host == self._host or self._is_alive(host):
+                    found.add(run)
+                else:
+                    os.unlink(os.path.join(self._persons, name))
+        return found
 
     # Numbers.
 
@@ -154,16 +189,23 @@ class Register:
     def release(self, name: str) -> str | None:
         """End a view. If it was torn, return the run whose changes tore it."""
         path = os.path.join(self._taken, name)
-        try:
-            os.unlink(path)
-            return None
-        except FileNotFoundError:
-            torn = None
-            with contextlib.suppress(OSError), open(path + _TORN, "rb") as file:
-                torn = file.read().decode(errors="replace")
-            with contextlib.suppress(OSError):
-                os.unlink(path + _TORN)
-            return torn
+        for each in (path, path + _OVER):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(each)
+                return None
+        torn = None
+        with contextlib.suppress(OSError), open(path + _TORN, "rb") as file:
+            torn = file.read().decode(errors="replace")
+        with contextlib.suppress(OSError):
+            os.unlink(path + _TORN)
+        return torn
+
+    def stop_using(self, name: str) -> None:
+        """Note that nobody looks through a view any more. It stays registered until its call has ended, because the
+        call's commit is compared with those since the view was taken."""
+        path = os.path.join(self._taken, name)
+        with contextlib.suppress(OSError):  # It was torn.
+            os.rename(path, path + _OVER)
 
     def is_torn(self, name: str) -> bool:
         return os.path.exists(os.path.join(self._taken, name + _TORN))
@@ -190,16 +232,17 @@ class Register:
             if host not in alive:
                 alive[host] = self._is_alive(host)
             if alive[host]:
-                plain = name.removesuffix(_TORN)
-                found.append(TakenView(plain, int(number), host, run.removesuffix(_TORN), plain != name))
+                plain = name.removesuffix(_TORN).removesuffix(_OVER)
+                run = run.removesuffix(_TORN).removesuffix(_OVER)
+                found.append(TakenView(plain, int(number), host, run, plain == name))
             else:
                 with contextlib.suppress(OSError):
                     os.unlink(os.path.join(self._taken, name))
         return found
 
     def older_views(self, number: int, exempt: Collection[str] = ()) -> list[TakenView]:
-        """The untorn views that do not include event `number`, except those of the calls in `exempt`."""
-        return [view for view in self.views() if view.number < number and not view.is_torn and view.name not in exempt]
+        """The used, untorn views that do not include event `number`, except those of the calls in `exempt`."""
+        return [view for view in self.views() if view.number < number and view.is_used and view.name not in exempt]
 
     # Layers.
 

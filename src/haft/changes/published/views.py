@@ -13,6 +13,9 @@ from haft.changes.published.register import FILES, Register
 from haft.contracts import Isolation, Paths
 from haft.values import dataclass, field
 
+WaitNews = Callable[[str | None, bool], None]
+"""Is told for which run a call waits, if that is known, and whether that run waits for a person."""
+
 _SHORTEST, _LONGEST = 0.0005, 0.02
 
 Lowers = tuple[tuple[str, int, int], ...]
@@ -80,16 +83,21 @@ class Views:
         finally:
             os.close(descriptor)
 
-    async def take(self, run: str, waiting: Callable[[str | None], None] = lambda _run: None) -> View:
-        """Take a view. If a commit is in progress or another call has the workspace alone, wait for its end, and call
-        `waiting` with the run that has the workspace, if that is known."""
+    async def take(self, run: str, waiting: WaitNews = lambda _run, _is_person: None) -> View:
+        """Take a view. If a commit is in progress or another call has the workspace alone, wait for its end, and tell
+        `waiting` so."""
         pause = _SHORTEST
         while (view := self.try_take(run)) is None:
             if pause == _LONGEST:
-                waiting(self.register.holder())
+                self.tell_holder(waiting)
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST)
         return view
+
+    def tell_holder(self, waiting: WaitNews) -> None:
+        """Tell `waiting` which run has the workspace alone."""
+        holder = self.register.holder()
+        waiting(holder, holder in self.register.waiting_for_person())
 
     def _lowers(self) -> Lowers:
         found = []
@@ -105,6 +113,12 @@ class Views:
         with self.register.locked(exclusive=False):
             view.name = self.register.take(view.run, replaces=view.name)
             view.lowers = self._lowers()
+
+    def stop_using(self, view: View) -> None:
+        """Note that nobody looks through a view any more: commits need not wait for its end."""
+        if not view.is_over:
+            self.register.stop_using(view.name)
+            self.on_release()
 
     def release(self, view: View) -> None:
         """End a view."""

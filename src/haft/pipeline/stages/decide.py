@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
+from haft import policy
 from haft.contracts import (
     NO_GRANTS,
     Action,
@@ -53,7 +54,10 @@ class Decide:
         decide: Callable[[PolicyQuery], Decision],
         sandbox: Sandbox,
         engine_selector: Callable[[], EngineSelector],
+        root: str,
     ) -> None:
+        """`root` is the workspace directory."""
+        self._root = root
         self._decide = decide
         self._sandbox = sandbox
         self._engine_selector = engine_selector
@@ -68,8 +72,7 @@ class Decide:
     async def decide(self, run: Run) -> None:
         """Decide, and add the decision to the call."""
         await self._decide_now(run)
-        if _depends_on_files(run) and not self._engine_selector().is_settled():
-            # Such as a script that an approval is bound to.
+        if not self._engine_selector().is_settled() and await asyncio.to_thread(_depends_on_files, run, self._root):
             await self._engine_selector().settled()
             await self._decide_now(run)
 
@@ -177,13 +180,30 @@ class Decide:
         return replace(decision, action="ask", reason=f"{decision.reason}; a trial run is not possible: {why_not}")
 
 
-def _depends_on_files(run: Run) -> bool:
-    """Whether the decision may depend on the content of files in the workspace, namely those that the call runs, or
-    a person is to see what the call would do to files."""
-    decision = run.decision
-    if run.parent is not None or decision.action == "reject":
+def files_run_by(spec: ToolSpec, arguments: Mapping[str, Any], cwd: str) -> set[str]:
+    """The real paths of the files that a call runs as code, as far as haft can tell. `cwd` is absolute."""
+    given = arguments.get("cwd")
+    cwd = os.path.join(cwd, given) if isinstance(given, str) else cwd
+    lines = [arguments[name] for name in spec.commands if isinstance(arguments.get(name), str)]
+    found = [path for line in lines for path in policy.files_run_by(line, cwd)]
+    return {os.path.realpath(path) for path in (*spec.files, *found)}
+
+
+def _depends_on_files(run: Run, root: str) -> bool:
+    """Whether the decision, or the preview that a person sees, may depend on the content of files in the workspace:
+    those that the call runs, those of its environment, and those that a delegate or a preview reads."""
+    spec, decision = run.tool.spec, run.decision
+    if decision.action == "reject" or run.parent is not None:
         return False
-    return decision.action == "ask" or (run.tool.spec.has_processes and not decision.unasked)
+    if decision.action == "ask" and spec.previews:
+        return True
+    if not spec.has_processes or decision.unasked:
+        return False
+    if spec.kind != "builtin" or decision.delegates or decision.activated or decision.environment:
+        return True
+    inside = root.rstrip("/") + "/"
+    run_files = files_run_by(spec, run.call.arguments, os.path.join(root, run.call.cwd))
+    return any(path.startswith(inside) for path in run_files)
 
 
 class _DelegateStderr:

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from haft import policy
-from haft.contracts import Conflict, Decision, Outcome, ToolSpec, Workspace, evolve
+from haft.contracts import Conflict, Decision, Outcome, Workspace, evolve
 from haft.pipeline.batch import HINT, Batch
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import ApprovedCall, Run
 from haft.pipeline.stages.approve import Approve
-from haft.pipeline.stages.decide import Decide
+from haft.pipeline.stages.decide import Decide, files_run_by
 from haft.pipeline.stages.resolve import Resolve
 from haft.pipeline.stages.validate import Validate
 from haft.values import replace
@@ -117,20 +115,11 @@ class KeepOrder:
                 return _PARTS.get(name, "how it is decided")
         root = self._workspace.root
         here = os.path.join(root, now.call.cwd)
-        executed = await asyncio.to_thread(_files_run_by, now.tool.spec, now.call.arguments, here)
+        executed = await asyncio.to_thread(files_run_by, now.tool.spec, now.call.arguments, here)
         for path in changed:
             if os.path.realpath(os.path.join(root, path)) in executed:
                 return f"{path}, which it runs"
         return None
-
-
-def _files_run_by(spec: ToolSpec, arguments: Mapping[str, Any], cwd: str) -> set[str]:
-    """The real paths of the files that a call runs as code."""
-    given = arguments.get("cwd")
-    cwd = os.path.join(cwd, given) if isinstance(given, str) else cwd
-    lines = [arguments[name] for name in spec.commands if isinstance(arguments.get(name), str)]
-    found = [path for line in lines for path in policy.files_run_by(line, cwd)]
-    return {os.path.realpath(path) for path in (*spec.files, *found)}
 
 
 def _still_approved(approved: Decision, now: Decision) -> Decision:

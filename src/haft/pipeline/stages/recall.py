@@ -262,7 +262,7 @@ class Recall:
         selector = self._engine_selector()
         if selector.is_off:
             return await self._examine(files)
-        view = await selector.take_view(run.id, lambda other: _tell(run, other))
+        view = await selector.take_view(run.id, lambda holder, is_person: run.tell_waiting(holder, is_person=is_person))
         try:
             if view.lowers:
                 raise _NotNow("committed changes are not in the workspace's own files yet")
@@ -402,8 +402,3 @@ def _in_order(value: Any, depth: int = 0) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     raise _NotNow("one of its arguments is no JSON")
-
-
-def _tell(run: Run, other: str | None) -> None:
-    if run.status != "queued":
-        run.set_status("queued", {} if other is None else {"waitsFor": other})

@@ -53,7 +53,7 @@ class TakeLocks:
                 with self._line.joined(run.call.name, has_waited=run.has_waited):
                     run.has_waited = True
                     async with nesting.callers_paused(run) if run.parent is not None else contextlib.nullcontext():
-                        await hold.wait(lambda holder, is_person: _tell(run, holder, is_person=is_person))
+                        await hold.wait(lambda holder, is_person: run.tell_waiting(holder, is_person=is_person))
             return await proceed(run)
         finally:
             hold.release()
@@ -66,8 +66,3 @@ def _may_wait(run: Run) -> bool:
     if run.call.attachment is not None:
         return False
     return not any(each.transaction is not None and each.transaction.lock is not None for each in nesting.callers(run))
-
-
-def _tell(run: Run, holder: str, *, is_person: bool) -> None:
-    """Say for which run a call waits, and whether that run waits for a person."""
-    run.set_status("queued", {"waitsFor": holder, **({"blockedOn": "person"} if is_person else {})})

@@ -138,11 +138,8 @@ class Transact:
     async def _take_view(self, run: Run) -> View:
         """Take the view of a call."""
 
-        def waiting(other: str | None) -> None:
-            if run.status != "queued":
-                run.set_status("queued", {} if other is None else {"waitsFor": other})
-
-        selector = self._engine_selector()
+        selector, waiting = self._engine_selector(), _teller(run)
+        run.person_mark = selector.person_mark(run.id)
         view = await selector.take_view(run.id, waiting)
         while view.lowers and (self._names_missing_path(run) or selector.shows_other(view, _files_of(run))):
             # A command starts in a directory of the workspace's own files, and the files of the tool are compared there
@@ -150,8 +147,7 @@ class Transact:
             selector.end_view(view)
             await selector.settled()
             view = await selector.take_view(run.id, waiting)
-        is_serial = run.call.isolation == "serial"  # The call can be stricter than the rule, not less strict.
-        view.isolation = "serial" if is_serial else run.decision.isolation or self._isolation
+        view.isolation = run.call.isolation or run.decision.isolation or self._isolation
         view.reads = None if run.call.footprint is None else run.call.footprint.reads
         batch = run.batch
         if batch is not None:
@@ -196,6 +192,8 @@ class Transact:
         except asyncio.CancelledError:
             await self._undo_children(run)
             raise
+        finally:
+            run.person_mark = None
         if outcome.error is not None and outcome.error.code == "cancelled":
             await self._undo_children(run)
         return outcome
@@ -258,15 +256,22 @@ class Transact:
         def tell(message: str) -> None:
             run.emit("progress", {"message": message, "fraction": None})
 
-        attachment = run.call.attachment
+        loop, teller = asyncio.get_running_loop(), _teller(run)
+
+        def waiting(other: str | None, is_person: bool) -> None:
+            loop.call_soon_threadsafe(teller, other, is_person)
+
+        attachment, selector = run.call.attachment, self._engine_selector()
+        run.person_mark = selector.person_mark(run.id)
         if attachment is not None and attachment.is_background:
-            transaction = await self._engine_selector().begin_background(owner, tell)
+            transaction = await selector.begin_background(owner, tell, waiting)
         else:
-            transaction = await self._engine_selector().begin(
+            transaction = await selector.begin(
                 spec,
                 owner,
                 self._workspace,
                 tell,
+                waiting,
                 lambda: self._take_view(run),
                 lambda: _session(run),
                 scope,
@@ -282,6 +287,8 @@ class Transact:
         else:
             run.revise(layer=transaction.layer)
         run.transaction = transaction
+        if run.batch is not None:
+            transaction.keep_order(functools.partial(run.batch.check_commit, run))
         try:
             outcome = await proceed(run)
         except BaseException:  # The call was cancelled, or could not begin.
@@ -432,6 +439,18 @@ class Transact:
         else:
             return outcome
         return evolve(outcome, error=replace(error, hint=f"{error.hint}; {more}" if error.hint else more))
+
+
+def _teller(run: Run) -> Callable[[str | None, bool], None]:
+    """A function that says for which run a call waits, and whether that run waits for a person."""
+    last: list[tuple[str | None, bool]] = []
+
+    def tell(other: str | None, is_person: bool) -> None:
+        if last != [(other, is_person)]:
+            last[:] = [(other, is_person)]
+            run.tell_waiting(other, is_person=is_person)
+
+    return tell
 
 
 def _files_of(run: Run) -> list[str]:

@@ -167,6 +167,11 @@ def _refuse_version(name: str | None) -> None:
     "--thread", metavar="T", help="The thread that the call belongs to. Default: the thread of this terminal."
 )
 @click.option(
+    "--isolation",
+    metavar="snapshot|serial",
+    help="How the call is isolated from other callers. Default: as a rule or the setting changes.isolation says.",
+)
+@click.option(
     "--config",
     metavar="K=V",
     multiple=True,
@@ -290,6 +295,7 @@ async def _perform(
                 config=config,
                 grants=use_options.grants,
                 trial=use_options.trial,
+                isolation=use_options.isolation,
                 uses_cache=use_options.uses_cache,
             )
             interrupts.cancels(run.cancel)

@@ -25,6 +25,7 @@ VALUED: Final = {
     "--wait": ("a number of seconds", "60"),
     "--timeout": ("a number of seconds", "60"),
     "--thread": ("the name of a thread", "work"),
+    "--isolation": ("`snapshot` or `serial`", "serial"),
     "--config": ("a setting of the tool and its value", "KEY=VALUE"),
     "--read": ("a path", "../data"),
     "--write": ("a path", "../out"),

@@ -6,9 +6,9 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast, get_args
 
-from haft.contracts import BadUsage, Grants, Outcome, RunId, ThreadId, ToolName, ToolSpec, near_miss
+from haft.contracts import BadUsage, Grants, Isolation, Outcome, RunId, ThreadId, ToolName, ToolSpec, near_miss
 from haft.surfaces.cli.words.network_option import granted_network
 from haft.surfaces.cli.words.parameters import Line
 from haft.values import dataclass
@@ -32,6 +32,7 @@ class UseOptions:
     """How many seconds the call waits for an answer in the inbox."""
     timeout: float | None
     thread: str | None
+    isolation: Isolation | None
     config: Mapping[str, Any]
     config_texts: Mapping[str, str]
     """The values of `config` as the person typed them."""
@@ -52,6 +53,7 @@ class UseOptions:
             wait=seconds_of("--wait", line.value("--wait")),
             timeout=seconds_of("--timeout", line.value("--timeout")),
             thread=line.value("--thread"),
+            isolation=_isolation(line.value("--isolation")),
             config={name: _read(text) for name, text in texts.items()},
             config_texts=texts,
             grants=Grants(
@@ -84,6 +86,13 @@ def _field(name: str | None) -> str | None:
         hint = f"{f'did you mean `{near}`? ' if near else ''}the fields are {', '.join(fields)}"
         raise BadUsage(f"an outcome has no field `{name}`", hint=hint)
     return name
+
+
+def _isolation(text: str | None) -> Isolation | None:
+    choices = get_args(Isolation)
+    if text is not None and text not in choices:
+        raise BadUsage(f"`--isolation` is {' or '.join(f'`{each}`' for each in choices)}, not `{text}`")
+    return cast("Isolation | None", text)
 
 
 def seconds_of(option: str, text: str | None) -> float | None:
