@@ -269,7 +269,7 @@ def test_a_rule_that_is_added_meanwhile_rejects_a_call_with_a_kept_answer(places
 def test_a_read_after_an_edit_in_a_batch_sees_the_edit(places):
     reader = Reader(places["workspace"])
     (places["workspace"] / "file").write_text("0")
-    times = 1_000 if sampling.IS_WHOLE else 60
+    times = 1_000 if sampling.IS_WHOLE else 30
 
     async def main():
         async with ToolService.open(**places, tools=[reader.tool], approver=lambda _request: True) as service:
@@ -599,7 +599,7 @@ def test_no_answer_is_older_than_its_call(places, how, engine):
 
     async def main():
         async with ToolService.open(**places, tools=[look], settings={"changes.engine": engine}) as service:
-            for number in range(400 if sampling.IS_WHOLE else 40):
+            for number in range(400 if sampling.IS_WHOLE else 24):
                 oldest = done
                 outcome = await ask(service, "look", {"folder": "many"})
                 assert oldest <= int(outcome.output) <= begun
