@@ -4,8 +4,10 @@ import asyncio
 import json
 import mmap
 import os
+import random
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -267,7 +269,7 @@ def test_a_rule_that_is_added_meanwhile_rejects_a_call_with_a_kept_answer(places
 def test_a_read_after_an_edit_in_a_batch_sees_the_edit(places):
     reader = Reader(places["workspace"])
     (places["workspace"] / "file").write_text("0")
-    times = 1_000 if sampling.IS_WHOLE else 60
+    times = 1_000 if sampling.IS_WHOLE else 30
 
     async def main():
         async with ToolService.open(**places, tools=[reader.tool], approver=lambda _request: True) as service:
@@ -553,5 +555,99 @@ def test_a_call_runs_itself_if_the_one_it_waited_for_did_not_answer(places, how)
             assert not (await first).ok
             assert all([(await other).ok for other in others])
             assert len(runs) > 1
+
+    asyncio.run(main())
+
+
+# Everything at once.
+
+
+@pytest.mark.parametrize("how", ["in place", "renamed"])
+@pytest.mark.parametrize("engine", ["auto", "snapshot", "off"])
+def test_no_answer_is_older_than_its_call(places, how, engine):
+    """Another program writes a growing number all the time, now and then with a break. Each call must see a number that
+    was there between its start and its end."""
+    folder = places["workspace"] / "many"
+    folder.mkdir()
+    for number in range(600 if how == "renamed" else 3):  # So many that the tree is watched.
+        (folder / f"f{number}").touch()
+    file = folder / "number"
+    file.write_text("00000000")
+    begun = done = 0
+    is_over, quiet = threading.Event(), threading.Lock()
+
+    def write():
+        nonlocal begun, done
+        chance = random.Random(how)
+        while not is_over.is_set():
+            with quiet:
+                begun += 1
+                if how == "renamed":
+                    other = places["workspace"] / "other"
+                    other.write_text(f"{begun:08}")
+                    other.rename(file)
+                else:
+                    with file.open("r+") as opened:
+                        opened.write(f"{begun:08}")
+                done = begun
+            is_over.wait(chance.choice([0, 0, 0.0005, 0.02]))
+
+    @tool(readonly=True, cacheable=True, reads=["folder"])
+    def look(folder: str) -> str:
+        """Read the number."""
+        return file.read_text()
+
+    async def main():
+        async with ToolService.open(**places, tools=[look], settings={"changes.engine": engine}) as service:
+            for number in range(400 if sampling.IS_WHOLE else 24):
+                oldest = done
+                outcome = await ask(service, "look", {"folder": "many"})
+                assert oldest <= int(outcome.output) <= begun
+                if number % 8 == 0:
+                    with quiet:
+                        assert int((await keep(service, "look", {"folder": "many"})).output) == done
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        asyncio.run(main())
+    finally:
+        is_over.set()
+        writer.join()
+
+
+@pytest.mark.parametrize("engine", ["auto", "snapshot"])
+def test_no_answer_is_older_than_a_commit_before_it(places, engine):
+    """The same, with calls that write: some are published as layers first, because others read meanwhile."""
+    file = places["workspace"] / "number"
+    file.write_text("0\n")
+    done = 0
+
+    async def main():
+        nonlocal done
+        settings = {"changes.engine": engine}
+        async with ToolService.open(**places, approver=lambda _request: True, settings=settings) as service:
+            is_over = False
+
+            async def read(name, arguments):
+                while not is_over:
+                    oldest = done
+                    outcome = await ask(service, name, arguments)
+                    assert int(outcome.output.rpartition(":")[2]) >= oldest, outcome
+
+            readers = [
+                asyncio.create_task(read("search", {"pattern": "^[0-9]"})),
+                asyncio.create_task(read("shell", {"command": "cat number"})),
+            ]
+            for number in range(1, 40 if sampling.IS_WHOLE else 8):
+                if number % 2:
+                    await ask(service, "write_file", {"path": "number", "content": f"{number}\n"})
+                else:
+                    await ask(service, "shell", {"command": f"echo {number} > number"})
+                done = number
+                await asyncio.sleep(0.05)
+            is_over = True
+            for reader in readers:
+                await reader
 
     asyncio.run(main())

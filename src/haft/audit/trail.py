@@ -42,7 +42,9 @@ class Trail:
         facts = outcome.facts(fragment)
         take = facts.pop
         apart = {name: take(name) for name in UNAUDITED_FIELDS}
-        del facts["startedAt"], facts["cached"]
+        del facts["startedAt"]
+        if not outcome.cached:
+            del facts["cached"]
         facts["type"] = "end" if is_end else "start"
         facts["at"] = iso_time(at)
         facts["whoKind"] = call.principal.kind

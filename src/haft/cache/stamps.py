@@ -218,7 +218,8 @@ class _Walk:
     def _add_targets(self) -> None:
         """Add the files to which links lead, if these are not below the paths themselves."""
         files = self._files
-        inside = [os.path.join(files.root, path) + "/" if path != "." else f"{files.root}/" for path in files.paths]
+        root = files.root.rstrip("/")
+        inside = [f"{root}/" if path == "." else f"{root}/{path}/" for path in files.paths]
         for link in sorted(self._links):
             target = os.path.realpath(link)
             if any(f"{target}/".startswith(each) for each in inside):
@@ -232,7 +233,7 @@ class _Walk:
     def _note_way(self, path: str) -> None:
         """Note when the directories and links on the way to a path have changed: another file may have been there for a
         moment. Only those in the workspace count, because others change all the time."""
-        root = self._files.root
+        root = self._files.root.rstrip("/")
         left, at = path.split("/")[::-1], "/"
         for _ in range(_MOST_STEPS):
             name = left.pop() if left else None

@@ -41,6 +41,7 @@ class WatchedTrees:
         self._trees: dict[tuple[str, ...], _WatchedTree] = {}
         self._seen: set[tuple[str, ...]] = set()
         """Large trees that were examined once."""
+        self._too_large: set[tuple[str, ...]] = set()
         self._lock = threading.Lock()
         self._most = min(most_watches() // _SHARE, 100_000)
 
@@ -51,7 +52,7 @@ class WatchedTrees:
             return known
         key = _key(files)
         with self._lock:
-            is_worth = key in self._seen and not files.by_content
+            is_worth = key in self._seen and key not in self._too_large and not files.by_content
             self._seen.discard(key)
         if is_worth and (stamp := self._watch(key, files, stopped)) is not None:
             return stamp
@@ -104,6 +105,7 @@ class WatchedTrees:
                 return stamp
         except (_TooMany, OSError):
             tripwire.close()
+            self._too_large.add(key)
             return None
         except BaseException:
             tripwire.close()

@@ -36,10 +36,11 @@ class Event:
     status: Status
     facts: dict[str, Any] = field(default_factory=dict)
     """Depends on the type. The status `blocked-on-user` has `request`, `reason` and `toAllow` (the rules that the
-    answer can add). stdout and stderr have `text`, and `skipped` if a slow reader missed output. progress has `message`
-    and `fraction`, child has `child`, `tool` and `became` (its status), outcome has `outcome`. connection has `state`
-    (`open`, `ended`, `failed`, `refused`; `waiting` while a person is asked, `answered` afterwards), `host`, `port` and
-    `message`; `waiting` also has `program`, and `request`, the id of the request."""
+    answer can add). The status `in-progress` may have `cache`: whether the answer is from the cache, or why not. stdout
+    and stderr have `text`, and `skipped` if a slow reader missed output. progress has `message` and `fraction`, child
+    has `child`, `tool` and `became` (its status), outcome has `outcome`. connection has `state` (`open`, `ended`,
+    `failed`, `refused`; `waiting` while a person is asked, `answered` afterwards), `host`, `port` and `message`;
+    `waiting` also has `program`, and `request`, the id of the request."""
 
     @property
     def text(self) -> str:

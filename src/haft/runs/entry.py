@@ -157,11 +157,11 @@ class RunRecord:
         known = {
             "notes": [],  # Runs of earlier versions have none, and no content.
             "content": [],
+            "cached": False,
             **self.rest,
             **self.record,
             "startedAt": iso_time(self.started_at),
             "durationMs": round(self.record["durationMs"]),
-            "cached": False,
             "changes": self.changes,
         }
         return {name: known[name] for name in OUTCOME_FIELDS}

@@ -7,6 +7,7 @@ Commands use `StoreFacade` directly, and `housekeeping` uses it in the backgroun
 from __future__ import annotations
 
 import dataclasses
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any, Final
 from haft.changes import Bounds, PruneResult, Store, Usage
 from haft.runs import Outputs, outputs_in, remove_outputs
 from haft.sandbox import IDLE_SECONDS, Removed, remove_scratch, scratch_in, scratch_root
-from haft.storage import StateHome, open_stores
+from haft.storage import AnswerFiles, StateHome, open_stores
 
 DAY: Final = 86_400.0
 
@@ -76,6 +77,7 @@ class StoreFacade:
         return done
 
     def _tidied(self, done: PruneResult) -> Tidied:
+        AnswerFiles(self._home.answers, sys.maxsize, sys.maxsize, DAY).prune()
         outputs = remove_outputs(self._home.outputs, self._oldest())
         return Tidied(done, outputs, remove_scratch(self._scratch, self._idle_since()))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from haft.contracts import BadUsage
+from haft.contracts import BadConfig, BadUsage
 from haft.service import ToolService
 
 EXAMPLE = Path(__file__).parents[3] / "examples/json-reader"
@@ -99,3 +99,15 @@ def test_a_file_that_changes_is_read_again_and_one_that_does_not_is_not(workspac
     tool.write_text(tool.read_text().replace("A simple JSON reader", "Another"))
     assert configured(workspace, tmp_path, text)["plain"].spec.description.startswith("Another")
     assert times == ["plain", "plain"]
+
+
+def test_the_user_says_which_templates_have_answers_that_can_be_kept(workspace, tmp_path):
+    shutil.copytree(workspace / "templates", tmp_path / "mine")
+    claims = "readonly = true\ncacheable = true"
+    text = instance("theirs", workspace, claims, folder="plain")
+    text += instance("mine", workspace, claims, folder="plain").replace(f"{workspace}/templates", f"{tmp_path}/mine")
+    found = configured(workspace, tmp_path, text)
+    assert found["mine"].spec.effects.cacheable and found["mine"].spec.why_not_kept is None
+    assert not found["theirs"].spec.effects.readonly, "a template of the workspace promises nothing"
+    with pytest.raises(BadConfig, match="needs true or false as `readonly` and `cacheable`"):
+        configured(workspace, tmp_path, instance("mine", workspace, 'cacheable = "yes"', folder="plain"))

@@ -93,6 +93,7 @@ WRONG = [
     (COMMAND + 'words = ["a\\u0000"]', "`words` of the command `do it` must be a list of texts"),
     (COMMAND + "description = 5", "`description` and `end_of_options` of the command `do it` must be texts"),
     (COMMAND + "end_of_options = true", "`description` and `end_of_options` of the command `do it` must be texts"),
+    (COMMAND + "cacheable = 1", "`cacheable` of the command `do it` must be true or false"),
     (COMMAND + "readonly = 'yes'", "`readonly` of the command `do it` must be true or false"),
     (COMMAND + "network = 1", "`network` of the command `do it` must be true or false"),
     (COMMAND + "parameters = 5", "`parameters` of the command `do it` must be tables"),

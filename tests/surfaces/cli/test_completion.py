@@ -59,7 +59,7 @@ def test_tools_and_their_parameters(haft):
     assert bash(haft, "haft", "tools", "use", "shell", "--ti") == [], "it may mean two things here"
     assert bash(haft, "haft", "tools", "use", "--ti") == ["--timeout"]
     assert "--" in bash(haft, "haft", "tools", "use", "shell", "-")
-    assert bash(haft, "haft", "tools", "use", "shell", "--n") == ["--network"]
+    assert bash(haft, "haft", "tools", "use", "shell", "--n") == ["--no-cache", "--network"]
     assert bash(haft, "haft", "tools", "use", "--network", "re") == ["read_file"]
     assert bash(haft, "haft", "tools", "use", "--network=a.example", "re") == ["read_file"]
     assert bash(haft, "haft", "permissions", "add", "--network=a.example", "--n") == ["--network"]

@@ -23,6 +23,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
@@ -46,6 +47,11 @@ _FIELDS: Final = ("output", "stderr", "exit_code", "result", "output_bytes", "co
 """The fields of an outcome that come from the tool."""
 _MAY_LAG: Final = ("9p", "afs", "ceph", "cifs", "ecryptfs", "fuse", "gfs2", "lustre", "nfs", "ocfs2", "smb", "virtiofs")
 """Filesystems that other machines may change."""
+_DEEPEST: Final = 50
+_LARGEST: Final = 2**63
+_FORGET_SECONDS: Final = 60.0
+"""After this time, haft looks again whether files that were too many are fewer now."""
+_MOST_REMEMBERED: Final = 1_000
 _SMALL: Final = 200
 """So many files are examined without a thread."""
 
@@ -82,6 +88,8 @@ class Recall:
         self._flights: dict[str, tuple[asyncio.Future[None], int]] = {}
         """For each key whose answer a call is making now: done when that call ends, and the number of the last commit
         before it began."""
+        self._unstampable: dict[tuple[str, ...], tuple[str, float]] = {}
+        """The paths that could not be examined, why not, and until when haft does not try again."""
         self._functions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         """A name for each function of this process: its answers are not given to other processes."""
 
@@ -174,19 +182,19 @@ class Recall:
             "definition": None if pin is None else pin.digest,
             "function": self._function_name(run),
             "versions": basis.versions,
-            "arguments": call.arguments,
+            "arguments": _in_order(call.arguments),
             "cwd": call.cwd,
-            "env": call.env,
-            "config": call.config,
+            "env": _in_order(call.env),
+            "config": _in_order(call.config),
             "who": [call.principal.who, call.principal.kind],
             "thread": None if spec.provenance == "builtin" and not has_scratch else call.thread,
             "reads": reads,
             "confinement": None if confinement is None else evolve(confinement, layer=None),
-            "variables": variables,
+            "variables": sorted(variables.items()),
             "limits": self._limits,
             "secrets": sorted(call.secrets.values),
         }
-        key = self._answers.key_of(_in_order(facts))
+        key = self._answers.key_of(facts)
         if key is None:
             raise _NotNow("the state home cannot be used")
         return files, key
@@ -268,6 +276,10 @@ class Recall:
         return stamp
 
     async def _examine(self, files: Files) -> Stamp:
+        why, until = self._unstampable.pop(files.paths, ("", 0.0))
+        if time.monotonic() < until:
+            self._unstampable[files.paths] = why, until
+            raise _NotNow(why)
         stop: list[bool] = []
         try:
             if len(files.paths) <= _SMALL and not any(map(os.path.isdir, _places(files))):
@@ -284,6 +296,9 @@ class Recall:
                 looking.exception()
                 raise
         except Unstampable as error:
+            if len(self._unstampable) >= _MOST_REMEMBERED:
+                self._unstampable.clear()
+            self._unstampable[files.paths] = str(error), time.monotonic() + _FORGET_SECONDS
             raise _NotNow(str(error)) from None
 
     def _number(self) -> int:
@@ -372,10 +387,18 @@ def _places(files: Files) -> list[str]:
     return [os.path.join(files.root, path) for path in files.paths]
 
 
-def _in_order(value: Any) -> Any:
-    """A JSON value in which all tables are sorted, so that equal values are encoded equally."""
+def _in_order(value: Any, depth: int = 0) -> Any:
+    """A JSON value in which all tables are sorted, so that equal values are encoded equally, and others are not."""
+    if depth > _DEEPEST:
+        raise _NotNow("its arguments are nested too deeply")
     if isinstance(value, Mapping):
-        return [[str(name), _in_order(value[name])] for name in sorted(value, key=str)]
+        return {"table": [[str(name), _in_order(value[name], depth + 1)] for name in sorted(value, key=str)]}
     if isinstance(value, list | tuple):
-        return [_in_order(each) for each in value]
-    return value
+        return [_in_order(each, depth + 1) for each in value]
+    if isinstance(value, float) and not isfinite(value):
+        raise _NotNow("one of its arguments is no number")
+    if isinstance(value, int) and abs(value) >= _LARGEST:
+        return {"number": hex(value)}
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise _NotNow("one of its arguments is no JSON")
