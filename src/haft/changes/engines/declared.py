@@ -189,7 +189,7 @@ class DeclaredTransaction(TransactionDefaults):
                 manifest = self._as_committed(manifest, moved)
                 self._place = self._renamed(self._place, owner.run)
                 upper = os.path.relpath(os.path.join(self._place, "upper"), self._transactions.area.path)
-                error = self._transactions.objection(manifest, upper, moved, granted_paths)
+                error = self._transactions.objections.to_commit(manifest, upper, moved, granted_paths)
                 error = error or self._transactions.commit_part(
                     owner, manifest, upper, accepted=len(granted_paths) > 1, view=self.view
                 )
