@@ -1,8 +1,9 @@
 """Change tracking: which files a call changed, and how the changes are committed, held, shown, undone and redone.
 
 `engine_selector` chooses the engine that finds out what a call changed; the engines are `overlay`, `snapshot` and
-`declared`. `transactions` commits, holds or discards each change set: `commit.plan` lists the steps of a commit, and
-`commit.journal` takes these steps. `reversal` is undo and redo. A session process is a process that a tool keeps
+`declared`. `transactions` commits, holds or discards each change set: `objections` says what speaks against a commit,
+`commit.plan` lists its steps, and `commit.journal` takes them. `published` keeps commits apart from the views of running
+calls. `reversal` is undo and redo. A session process is a process that a tool keeps
 running between its calls.
 
 Docstrings in this package use these words:
