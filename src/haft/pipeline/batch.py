@@ -225,7 +225,8 @@ class Batch:
             if not each.has_started or (path := each.meets(paths)) is None:
                 continue
             if each.is_final or each.written or each.outcome is not None:
-                return f"it changed {path}, and call {each.name}, which comes later in the batch, had used the older version"
+                later = f"call {each.name}, which comes later in the batch,"
+                return f"it changed {path}, and {later} had used the older version"
             doomed.append((each, path))
         for each, path in doomed:
             each.conflict = f"call {member.name}, which comes earlier in the batch, changed {path} after it had started"
