@@ -130,7 +130,7 @@ class Recall:
         if self._answers.is_off:
             return "the cache is off"
         if not call.uses_cache:
-            return "the call said so"
+            return "the call wanted the tool to run (`--no-cache`, or `uses_cache=False`)"
         if call.trial or call.holds or run.decision.action == "try" or call.attachment is not None:
             return "its changes are not those of an ordinary call"
         if any(each.transaction is not None for each in nesting.callers(run)):
