@@ -26,6 +26,8 @@ LOOK = f'for f in {" ".join(FILES)}; do echo "$f=$(cat $f 2>/dev/null)"; done'
 BODIES: dict[str, Callable[[], Awaitable[None]]] = {}
 """What each call that makes calls does, by its tag."""
 DEEPEST = 2
+LONGEST = 100
+"""What is longer when a schedule begins is removed: `search` does not show long lines whole."""
 
 
 @tool(writes=["path"], reads=[])
@@ -96,7 +98,7 @@ def _file_call(kind: str, one: str, other: str, tag: str) -> tuple[str, dict[str
         "grep": ("shell", {"command": f"grep -Hs '' {' '.join(FILES)}"}),
         "search": ("search", {"pattern": "^"}),
         "write": ("write_file", {"path": one, "content": f"{tag},"}),
-        "edit": ("edit_file", {"path": one, "old_string": ",", "new_string": f",{tag},", "replace_all": True}),
+        "edit": ("edit_file", {"path": one, "old_string": ",", "new_string": f",{tag};", "replace_all": True}),
         "lie": ("lie", {"path": one, "other": other, "text": f"{tag},"}),
         "carry": ("carry", {"path": one, "other": other, "text": f"{tag},"}),
     }[kind]
@@ -118,6 +120,9 @@ class Schedule:
         self._count = 0
 
     async def carry_out(self) -> None:
+        for path, text in self.tree().items():
+            if len(text) > LONGEST:
+                (self.workspace / path).unlink()
         first, start = self._ledger.latest(), self.tree()
         callers = random.Random(f"{self.seed} schedule").choice([1, 2, 3, 4])
         await asyncio.gather(*(self._caller(random.Random(f"{self.seed} {n}")) for n in range(callers)))

@@ -9,6 +9,7 @@ meanwhile, or in a call of the same batch that wrote more than it had declared.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -114,7 +115,7 @@ class Made:
         """What haft must assume that it reads. A file that it writes counts too."""
         if self.kind in ("write_file", "edit_file", "lie", "read_file"):
             return (self.arguments["path"],)
-        return FILES
+        return () if self.kind == "quiet_nest" else FILES
 
     def lies(self) -> tuple[str, ...]:
         """What it may write, and has not declared although it declares what it writes."""
@@ -141,7 +142,7 @@ class Refused:
 def seen_by(made: Made) -> tuple[State | None, tuple[str, ...]]:
     """What a call says that it saw, and of which files it says something."""
     outcome, name = made.outcome, made.kind
-    if name in NESTS or outcome.status == "cancelled" or (outcome.error and outcome.error.code not in ("tool-failed", "conflict")):
+    if name in NESTS or made.code not in (None, "tool-failed", "conflict"):
         return None, ()
     output = outcome.output or ""
     if name == "shell" and made.arguments["command"].startswith("for"):
@@ -230,7 +231,7 @@ class Oracle:
         if made.kind == "write_file":
             parts[words["path"]] = words["content"]
         elif made.kind == "edit_file":
-            parts[words["path"]] = state.get(words["path"], "").replace(",", f",{tag},")
+            parts[words["path"]] = state.get(words["path"], "").replace(",", f",{tag};")
         elif made.kind == "lie":
             parts = {words["path"]: words["text"], words["other"]: words["text"]}
         elif made.kind == "carry":
@@ -309,7 +310,7 @@ class Oracle:
         wrote is as the later one wrote it."""
         states = self.states
         for earlier in made.earlier():
-            if earlier.seen is not None and any(made.tag in text.split(",") for text in earlier.seen.values()):
+            if earlier.seen is not None and any(made.tag in re.split("[,;]", text) for text in earlier.seen.values()):
                 raise Wrong(f"{earlier} saw what came later: {made}")
             at = self.index.get(earlier.run.id)
             if at is None:
@@ -326,8 +327,11 @@ class Oracle:
         """A call that makes calls changes nothing itself, and what its calls changed is undone if it is cancelled."""
         if made.outcome.changes.files:
             raise Wrong(f"it made changes: {made}")
-        if made.code == "conflict" and not (self.isolation == "serial" and self.engine == "snapshot"):
-            raise Wrong(f"a conflict for no reason: {made}")
+        if made.code == "conflict":
+            if not self._is_used_by_lies(made):
+                raise Wrong(f"a conflict for no reason: {made}")
+            if any(each.is_committed for each in made.leaves()):
+                raise Wrong(f"a conflict committed: {made}")
         if made.outcome.status != "cancelled":
             return
         left = [each for each in made.leaves() if each.is_committed and not self._is_reversed(each)]
@@ -351,10 +355,16 @@ class Oracle:
             ordered = {path for path in waited for each in event.made if path in each.declared()}
             if not mates & {*event.made} and needs & ({*event.touched} - ordered):
                 return True
-        if not made.batch and made.parent is None:
-            return False
+        return self._is_used_by_lies(made)
+
+    @staticmethod
+    def _is_used_by_lies(made: Made) -> bool:
+        """Whether a call of its batch may write, without having declared it, what another one of the batch may use, and
+        this is one of the two."""
+        mates = [*made.mates()]
         used = {*made.reads(), *made.writes()}
-        return any(used & {*each.lies()} for each in made.mates()) or bool({*made.mates()} and made.lies())
+        lies = {*made.lies()}
+        return any(used & {*each.lies()} or lies & {*each.reads(), *each.writes()} for each in mates)
 
     def _may_refuse(self, refused: Refused) -> bool:
         """Whether somebody else changed the same paths since."""
