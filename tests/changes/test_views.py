@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -230,51 +231,138 @@ def test_with_more_layers_than_may_wait_nothing_is_lost_and_the_torn_call_is_tol
     asyncio.run(main())
 
 
-def test_readers_see_a_commit_and_its_undo_wholly_or_not_at_all(base):
-    workspace, count = base / "workspace", 1500 if IS_WHOLE else 150
+class HalfWay:
+    """Stops what a thread does to files when half of it is done, until the test lets it go on."""
+
+    def __init__(self, monkeypatch, half):
+        self.half, self.names = half, []
+        self.loop, self.stops = asyncio.get_running_loop(), asyncio.Queue()
+        for owner, name in ((layer_files, "link"), (StepRunner, "apply")):
+            monkeypatch.setattr(owner, name, self._counting(name, getattr(owner, name)))
+        self._begin()
+
+    def _begin(self):
+        self.counts = dict.fromkeys(("link", "apply"), 0)
+
+    def _counting(self, name, function):
+        def counting(*words):
+            self.counts[name] += 1
+            if self.counts[name] == self.half:
+                go_on = threading.Event()
+                self.loop.call_soon_threadsafe(self.stops.put_nowait, (name, go_on))
+                assert go_on.wait(60), "nobody let it go on"
+            return function(*words)
+
+        return counting
+
+    async def during(self, run, *names, beside):
+        """The outcome of a call. At each of these stops `beside` takes place."""
+        self._begin()
+        running = asyncio.ensure_future(good(run))
+        for name in names:
+            stopped, go_on = await asyncio.wait_for(self.stops.get(), 60)
+            assert stopped == name
+            try:
+                await beside()
+            finally:
+                go_on.set()
+        return await running
+
+
+async def ended_or_waiting(*runs):
+    """Return when each of these calls has ended, or has said that it waits for another one."""
+
+    async def one(run):
+        async for event in run:
+            if event.type == "status" and "waitsFor" in event.facts:
+                return
+
+    await asyncio.gather(*(one(run) for run in runs))
+
+
+def test_readers_see_a_commit_and_its_undo_wholly_or_not_at_all(base, monkeypatch):
+    """Half of the layer is made, half of it is flushed, and half of it is undone while calls begin to read."""
+    workspace, count = base / "workspace", 1500 if IS_WHOLE else 100
     (workspace / "many").mkdir()
     for number in range(count):
         (workspace / f"many/{number}").write_text("old\n")
     change = "cd many; for f in *; do echo new > $f; done; for f in *; do echo new > new-$f; done"
-    seen, sizes = set(), set()
-
-    def judge(found, listed):
-        found = set(found)
-        assert found in ({"old"}, {"new"}), "old and new files together"
-        assert listed == (count if found == {"old"} else 2 * count)
-        seen.update(found)
+    cat = "cat many/* | sort -u; ls many | wc -l"
 
     async def main():
         async with opened(base) as service:
-            over = asyncio.Event()
+            half_way, readers = HalfWay(monkeypatch, count), []
 
-            async def look_by_shell():
-                while not over.is_set():
-                    outcome = await good(shell(service, "cat many/* | sort -u; ls many | wc -l"))
-                    *words, listed = outcome.output.split()
-                    judge(words, int(listed))
+            def judge(outcome, expected):
+                if outcome.tool == "shell":
+                    words, listed = outcome.output.split()[:-1], int(outcome.output.split()[-1])
+                    assert (words, listed) == ([expected], count if expected == "old" else 2 * count)
+                elif outcome.tool == "find_files":
+                    assert ("many/new-" in outcome.output) == (expected == "new")
+                else:
+                    found = {line.rpartition(":")[2] for line in outcome.output.splitlines() if ":1:" in line}
+                    assert found == {expected}
 
-            async def look_by_tools():
-                while not over.is_set():
-                    outcome = await good(service.call("find_files", {"pattern": "many/new-*"}))
-                    sizes.add(sum(line.startswith("many/new-") for line in outcome.output.splitlines()))
-                    assert len(sizes - {0}) <= 1
-                    outcome = await good(service.call("search", {"pattern": "^old|^new", "path": "many"}))
-                    words = {line.rpartition(":")[2] for line in outcome.output.splitlines() if ":1:" in line}
-                    assert len(words) == 1, "old and new files together"
+            async def read():
+                readers[:] = [
+                    shell(service, cat),
+                    service.call("find_files", {"pattern": "many/*"}),
+                    service.call("search", {"pattern": "^old|^new", "path": "many"}),
+                ]
+                await ended_or_waiting(*readers)
 
-            readers = [asyncio.ensure_future(each) for each in (look_by_shell(), look_by_tools(), look_by_shell())]
-            try:
-                for _ in range(2 if IS_WHOLE else 1):
-                    made = await good(shell(service, change))
-                    await good(service.undo(made.run_id))
-            finally:
-                over.set()
-                await asyncio.gather(*readers)
+            async def saw(expected):
+                for reader in readers:
+                    judge(await good(reader), expected)
+
+            line = await HeldLine(service, base, cat, cat).begin()
+            made = await half_way.during(shell(service, change), "link", beside=read)
+            await saw("old")
+            assert len(layers(service)) == 1
+            flushing = half_way.during(line.run, "apply", beside=read)
+            first, second = [*(await asyncio.gather(flushing, line.end()))[1].output.split("begun\n")]
+            assert first == second == f"old\n{count}\n"
+            await saw("new")
+            await settled(service)
+            await half_way.during(service.undo(made.run_id), "apply", beside=read)
+            await saw("old")
 
     asyncio.run(main())
     assert len(os.listdir(workspace / "many")) == count
-    assert "old" in seen
+
+
+PLUGIN = """
+class Plugin:
+    async def get_tool_schemas(self, state):
+        return [{"name": "look", "description": "Read a.", "input_schema": {"type": "object", "properties": {}}}]
+
+    async def execute_tool(self, name, arguments, state):
+        with open("a") as file:
+            return file.read()
+"""
+
+
+def test_a_session_between_its_calls_keeps_nothing_from_the_workspace(base):
+    (base / "plugin.py").write_text(PLUGIN)
+    furnish(base / "workspace")
+
+    async def main():
+        async with opened(base, plugins=[f"path:{base}/plugin.py"]) as service:
+            assert (await good(service.call("look"))).output == "a\n"
+            assert service._transactions.publisher.register.views() == []
+            for text in ("one\n", "two\n"):
+                await good(shell(service, f"printf '{text}' > a"))
+                assert layers(service) == [] and (base / "workspace/a").read_text() == text
+                assert (await good(service.call("look"))).output == text
+            line = await HeldLine(service, base, "true", "cat a").begin()
+            await good(write(service, "a", "three\n"))
+            assert len(layers(service)) == 1
+            assert (await good(service.call("look"))).output == "three\n"
+            assert (await line.end()).output == "begun\ntwo\n"
+            await settled(service)
+            assert (await good(service.call("look"))).output == "three\n"
+
+    asyncio.run(main())
 
 
 def test_a_file_that_a_person_changes_beneath_a_published_change_keeps_the_change_of_the_person(base):

@@ -75,6 +75,14 @@ def test_an_earlier_call_cannot_change_what_a_later_one_that_has_ended_had_read(
     assert "comes later in the batch, had used the older version" in batch.check_commit(first, ["a"])
 
 
+def test_an_earlier_call_cannot_change_what_a_later_one_has_written_although_neither_said_so():
+    batch, first, second = made(WRITES_B, Footprint((), ("c",)))
+    batch.started(first)
+    batch.started(second)
+    assert batch.check_commit(second, ["c", "z"]) is None
+    assert "comes later, had used the older version" in batch.check_commit(first, ["z"])
+
+
 def test_a_later_call_cannot_change_what_an_earlier_one_in_progress_may_use():
     batch, first, second = made(READS_A, WRITES_B)
     batch.started(first)

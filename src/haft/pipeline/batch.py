@@ -222,7 +222,9 @@ class Batch:
                 return f"it changed {path}, and call {each.name}, which comes earlier and may use it, has not ended"
         doomed: list[tuple[Member, str]] = []
         for each in self.members[member.index + 1 :]:
-            if not each.has_started or (path := each.meets(paths)) is None:
+            # What the later call has written counts even if it had declared less.
+            path = (each.meets(paths) or meeting_path(paths, tuple(each.written))) if each.has_started else None
+            if path is None:
                 continue
             if each.is_final or each.written or each.outcome is not None:
                 later = f"call {each.name}, which comes later in the batch,"

@@ -119,13 +119,17 @@ class Register:
 
     def note_holder(self, descriptor: int, run: str) -> None:
         """Write into the lock file which run holds the lock for long, so that those who wait can say so."""
-        os.pwrite(descriptor, run.encode().ljust(64), 0)
+        with contextlib.suppress(OSError):  # The disk is full: those who wait are not told.
+            os.pwrite(descriptor, run.encode().ljust(64), 0)
 
     @staticmethod
     def unlock(descriptor: int) -> None:
         """Release a lock whose holder was noted."""
-        os.pwrite(descriptor, b" " * 64, 0)
-        os.close(descriptor)
+        try:
+            with contextlib.suppress(OSError):
+                os.pwrite(descriptor, b" " * 64, 0)
+        finally:
+            os.close(descriptor)
 
     def holder(self) -> str | None:
         """The run that holds the lock for long, if one does."""
