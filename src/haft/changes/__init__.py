@@ -2,9 +2,8 @@
 
 `engine_selector` chooses the engine that finds out what a call changed; the engines are `overlay`, `snapshot` and
 `declared`. `transactions` commits, holds or discards each change set: `objections` says what speaks against a commit,
-`commit.plan` lists its steps, and `commit.journal` takes them. `published` keeps commits apart from the views of running
-calls. `reversal` is undo and redo. A session process is a process that a tool keeps
-running between its calls.
+`commit.plan` lists its steps, and `commit.journal` takes them. `published` keeps commits apart from the views of
+running calls. `reversal` is undo and redo. A session process is a process that a tool keeps running between its calls.
 
 Docstrings in this package use these words:
 
