@@ -220,7 +220,8 @@ class Transactions:
                 _quietly(lambda: os.close(self.take_lock()))
             if self._has_unrestored_modes():
                 _quietly(self._recover_own)
-            if self._host not in self._hosts_with_journals() and not self._has_unrestored_modes():
+            is_needed = self._host in self._hosts_with_journals() or self.published_runs()
+            if not is_needed and not self._has_unrestored_modes():
                 remove(self.live)
         self.ledger.close()
 
