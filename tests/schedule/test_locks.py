@@ -86,7 +86,7 @@ def test_damaged_claims_count_for_nothing(hosts, tmp_path):
     assert one.claim("r1", "a") == "granted r1"
     assert two.claim("r0", "z") == "granted r0"
     for name, text in (("101-other", "{"), ("102-other", "[]"), ("103-other", '{"run": "r"}'), ("²-other", "{}")):
-        (tmp_path / f"{name}.claim").write_text(text)
+        (tmp_path / "claims" / f"{name}.claim").write_text(text)
     assert one.claim("r4", "c") == "granted r4"  # The hosts look again.
     assert two.claim("r2", "a") == "waits r2 r1 -"
     assert two.claim("r3", "b") == "granted r3"
