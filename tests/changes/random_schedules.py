@@ -214,7 +214,7 @@ class Schedule:
             if outcome.status != "done":
                 if outcome.error.code != "conflict":
                     raise Wrong(f"{verb} of {[*map(str, calls)]}: {outcome.error}")
-                self.refused.append(Refused(verb, calls, began, self._ledger.latest()))
+                self.refused.append(Refused(verb, calls, began, self._ledger.latest(), outcome.error.message))
                 return
 
     def tree(self) -> State:

@@ -83,10 +83,10 @@ class Made:
             yield from self.parent.earlier()
 
     def mates(self) -> Iterator[Made]:
-        """The other calls of its batch, and of those around it."""
+        """The other calls of its batch and of those around it, and the calls that these made."""
         for each in self.batch:
             if each is not self:
-                yield from each.leaves()
+                yield from {each, *each.leaves()}
         if self.parent is not None:
             yield from self.parent.mates()
 
@@ -137,6 +137,7 @@ class Refused:
     calls: Sequence[Made]
     began: int
     ended: int
+    why: str
 
 
 def seen_by(made: Made) -> tuple[State | None, tuple[str, ...]]:
@@ -217,7 +218,7 @@ class Oracle:
             self._check(made)
         for refused in self.refused:
             if not self._may_refuse(refused):
-                raise Wrong(f"refused for no reason: {refused.verb} of {[*map(str, refused.calls)]}: {refused}")
+                raise Wrong(f"refused for no reason: {refused.verb} of {[*map(str, refused.calls)]}: {refused.why}")
 
     def _apply(self, made: Made, state: State) -> None:
         """Add what a committed call wrote, as the call saw its files, to the state. `made.parts` is what it wrote."""
@@ -308,9 +309,12 @@ class Oracle:
     def _check_batch(self, made: Made, committed: int | None, fit: list[int] | None) -> None:
         """It saw what the earlier calls of its batch committed, and nothing that later ones did, and what they both
         wrote is as the later one wrote it."""
+        if any(each.code == "conflict" for each in made.callers()):  # So what it saw counts for nothing.
+            return
         states = self.states
         for earlier in made.earlier():
-            if earlier.seen is not None and any(made.tag in re.split("[,;]", text) for text in earlier.seen.values()):
+            is_void = any(each.code == "conflict" for each in (earlier, *earlier.callers()))
+            if not is_void and any(made.tag in re.split("[,;]", text) for text in (earlier.seen or {}).values()):
                 raise Wrong(f"{earlier} saw what came later: {made}")
             at = self.index.get(earlier.run.id)
             if at is None:
@@ -335,7 +339,7 @@ class Oracle:
         if made.outcome.status != "cancelled":
             return
         left = [each for each in made.leaves() if each.is_committed and not self._is_reversed(each)]
-        if left and not self._may_refuse(Refused("undo", left, made.began, made.ended)):
+        if left and not self._may_refuse(Refused("undo", left, made.began, made.ended, "it was cancelled")):
             raise Wrong(f"it was cancelled, and this stayed for no reason: {[*map(str, left)]}: {made}")
 
     def _is_reversed(self, made: Made) -> bool:

@@ -22,7 +22,7 @@ from haft.changes.engines.defaults import TransactionDefaults
 from haft.changes.engines.scope import Scope, stopped_result
 from haft.changes.nested_calls import CallerParts
 from haft.changes.published.views import View
-from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
+from haft.changes.transactions import HOW_TO_GO_ON, EndAction, Owner, TransactionResult, Transactions
 from haft.contracts import Changes, Conflict, HaftError, LimitExceeded, StorageFailed, Workspace, WrittenFile
 from haft.values import replace
 
@@ -189,7 +189,8 @@ class DeclaredTransaction(TransactionDefaults):
                 manifest = self._as_committed(manifest, moved)
                 self._place = self._renamed(self._place, owner.run)
                 upper = os.path.relpath(os.path.join(self._place, "upper"), self._transactions.area.path)
-                error = self._transactions.objection(manifest, upper, moved, granted_paths)
+                error = self._transactions.order_conflict(manifest.entries, self.view) or self._order_conflict(manifest)
+                error = error or self._transactions.objection(manifest, upper, moved, granted_paths)
                 error = error or self._transactions.commit_part(
                     owner, manifest, upper, accepted=len(granted_paths) > 1, view=self.view
                 )
@@ -292,14 +293,16 @@ class DeclaredTransaction(TransactionDefaults):
                     )
                     return TransactionResult(manifest.changes("discarded", reason=error.message), error)
                 moved = self._moved()
+                committed = self._as_committed(manifest, moved)
                 return transactions.end_change_set(
                     self._owner,
-                    self._as_committed(manifest, moved),
+                    committed,
                     os.path.relpath(os.path.join(self._place, "upper"), transactions.area.path),
                     action,
                     conflicts=moved,
                     granted_paths=granted_paths,
                     why=why,
+                    error=self._order_conflict(committed) if action == "commit" else None,
                     stopped=stopped,
                     view=self.view,
                 )
@@ -308,6 +311,12 @@ class DeclaredTransaction(TransactionDefaults):
         finally:
             if not transactions.has_journal(self._owner.run):
                 remove(self._place)
+
+    def _order_conflict(self, manifest: Manifest) -> HaftError | None:
+        """The error if the order of a batch forbids the commit of a call that has no view, because its caller has the
+        workspace alone."""
+        why = None if self.view is not None else self._check([each.path for each in manifest.entries])
+        return None if why is None else Conflict(f"its changes were not committed: {why}", hint=HOW_TO_GO_ON)
 
 
 def _umask() -> int:
