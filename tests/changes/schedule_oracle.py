@@ -355,8 +355,9 @@ class Oracle:
         mates = {*made.mates(), made}
         needs = {*made.writes(), *(made.reads() if self.isolation == "serial" else ())}
         for event in self._between(made.began, made.ended):
-            waited = made.declared() if not event.is_reversal else ()
-            ordered = {path for path in waited for each in event.made if path in each.declared()}
+            # Calls of a caller that has the workspace alone do not wait.
+            waits = not event.is_reversal and (self.engine == "overlay" or event.made[0].parent is None)
+            ordered = {*made.declared()} & {*event.made[0].declared()} if waits else set()
             if not mates & {*event.made} and needs & ({*event.touched} - ordered):
                 return True
         return self._is_used_by_lies(made)
@@ -371,7 +372,10 @@ class Oracle:
         return any(used & {*each.lies()} or lies & {*each.reads(), *each.writes()} for each in mates)
 
     def _may_refuse(self, refused: Refused) -> bool:
-        """Whether somebody else changed the same paths since."""
+        """Whether somebody else changed the same paths since, or a call in which another one waited for the answer of
+        a person was in progress."""
+        if "waits for a person" in refused.why:
+            return any(made.kind in NESTS and made.run.id in refused.why for made in self.made)
         calls = {*refused.calls}
         for made in calls:
             own = [event.seq for event in self.events if made in event.made and event.seq <= refused.began]
