@@ -123,6 +123,10 @@ class Made:
             return self.writes()
         return (self.arguments["other"],) if self.kind == "lie" else ()
 
+    def is_void(self) -> bool:
+        """Whether a call that made it came to nothing, so that what it saw does not count."""
+        return any(each.code in ("conflict", "cancelled") for each in self.callers())
+
     def callers(self) -> Iterator[Made]:
         if self.parent is not None:
             yield self.parent
@@ -309,11 +313,11 @@ class Oracle:
     def _check_batch(self, made: Made, committed: int | None, fit: list[int] | None) -> None:
         """It saw what the earlier calls of its batch committed, and nothing that later ones did, and what they both
         wrote is as the later one wrote it."""
-        if any(each.code == "conflict" for each in made.callers()):  # So what it saw counts for nothing.
+        if made.is_void():
             return
         states = self.states
         for earlier in made.earlier():
-            is_void = any(each.code == "conflict" for each in (earlier, *earlier.callers()))
+            is_void = earlier.code == "conflict" or earlier.is_void()
             if not is_void and any(made.tag in re.split("[,;]", text) for text in (earlier.seen or {}).values()):
                 raise Wrong(f"{earlier} saw what came later: {made}")
             at = self.index.get(earlier.run.id)
