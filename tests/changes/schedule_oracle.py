@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from haft.contracts import Failure
+
 FILES = ("f0", "f1", "d/f2", "d/f3")
 NESTS = ("nest", "quiet_nest")
 State = dict[str, str]
@@ -62,11 +64,12 @@ class Made:
 
     @property
     def code(self) -> str | None:
-        return self.outcome.error.code if self.outcome.error else None
+        error: Failure | None = self.outcome.error
+        return error.code if error else None
 
     @property
     def is_committed(self) -> bool:
-        return self.outcome.changes.state == "committed"
+        return bool(self.outcome.changes.state == "committed")
 
     def leaves(self) -> Iterator[Made]:
         """The calls that do something themselves: this one, or those that it made."""
