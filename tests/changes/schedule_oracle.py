@@ -372,9 +372,9 @@ class Oracle:
     @staticmethod
     def _is_used_by_lies(made: Made) -> bool:
         """Whether a call of its batch may write, without having declared it, what another one of the batch may use, and
-        this is one of the two."""
+        this is one of the two, or was made by one of them."""
         mates = [*made.mates()]
-        used = {*made.reads(), *made.writes()}
+        used = {path for each in (made, *made.callers()) for path in (*each.reads(), *each.writes())}
         lies = {*made.lies()}
         return any(used & {*each.lies()} or lies & {*each.reads(), *each.writes()} for each in mates)
 
