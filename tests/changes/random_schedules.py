@@ -166,7 +166,7 @@ class Schedule:
         for made in calls:
             made.acknowledged, made.began = frozenset(self._answered), self._ledger.latest()
         if is_batch:
-            runs = self.service.batch([(made.kind, made.arguments) for made in calls]).runs
+            runs = [*self.service.batch([(made.kind, made.arguments) for made in calls]).runs]
         else:
             runs = [self.service.call(made.kind, made.arguments) for made in calls]
         for made, run in zip(calls, runs, strict=True):
@@ -214,7 +214,7 @@ class Schedule:
             if outcome.status != "done":
                 if outcome.error.code != "conflict":
                     raise Wrong(f"{verb} of {[*map(str, calls)]}: {outcome.error}")
-                self.refused.append(Refused(verb, calls, began, self._ledger.latest()))
+                self.refused.append(Refused(verb, calls, began, self._ledger.latest(), outcome.error.message))
                 return
 
     def tree(self) -> State:
@@ -239,7 +239,7 @@ class Schedule:
             raise Wrong(f"schedule {self.seed}: {wrong}\n{told}") from None
 
 
-TOOLS = [lie, carry, nest, quiet_nest]
+TOOLS: list[Any] = [lie, carry, nest, quiet_nest]
 
 
 async def yes(_request: Any) -> bool:

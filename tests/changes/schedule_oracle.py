@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from haft.contracts import Failure
+
 FILES = ("f0", "f1", "d/f2", "d/f3")
 NESTS = ("nest", "quiet_nest")
 State = dict[str, str]
@@ -62,11 +64,12 @@ class Made:
 
     @property
     def code(self) -> str | None:
-        return self.outcome.error.code if self.outcome.error else None
+        error: Failure | None = self.outcome.error
+        return error.code if error else None
 
     @property
     def is_committed(self) -> bool:
-        return self.outcome.changes.state == "committed"
+        return bool(self.outcome.changes.state == "committed")
 
     def leaves(self) -> Iterator[Made]:
         """The calls that do something themselves: this one, or those that it made."""
@@ -83,10 +86,10 @@ class Made:
             yield from self.parent.earlier()
 
     def mates(self) -> Iterator[Made]:
-        """The other calls of its batch, and of those around it."""
+        """The other calls of its batch and of those around it, and the calls that these made."""
         for each in self.batch:
             if each is not self:
-                yield from each.leaves()
+                yield from {each, *each.leaves()}
         if self.parent is not None:
             yield from self.parent.mates()
 
@@ -123,6 +126,10 @@ class Made:
             return self.writes()
         return (self.arguments["other"],) if self.kind == "lie" else ()
 
+    def is_void(self) -> bool:
+        """Whether a call that made it came to nothing, so that what it saw does not count."""
+        return any(each.code in ("conflict", "cancelled") for each in self.callers())
+
     def callers(self) -> Iterator[Made]:
         if self.parent is not None:
             yield self.parent
@@ -137,6 +144,7 @@ class Refused:
     calls: Sequence[Made]
     began: int
     ended: int
+    why: str
 
 
 def seen_by(made: Made) -> tuple[State | None, tuple[str, ...]]:
@@ -217,7 +225,7 @@ class Oracle:
             self._check(made)
         for refused in self.refused:
             if not self._may_refuse(refused):
-                raise Wrong(f"refused for no reason: {refused.verb} of {[*map(str, refused.calls)]}: {refused}")
+                raise Wrong(f"refused for no reason: {refused.verb} of {[*map(str, refused.calls)]}: {refused.why}")
 
     def _apply(self, made: Made, state: State) -> None:
         """Add what a committed call wrote, as the call saw its files, to the state. `made.parts` is what it wrote."""
@@ -308,9 +316,12 @@ class Oracle:
     def _check_batch(self, made: Made, committed: int | None, fit: list[int] | None) -> None:
         """It saw what the earlier calls of its batch committed, and nothing that later ones did, and what they both
         wrote is as the later one wrote it."""
+        if made.is_void():
+            return
         states = self.states
         for earlier in made.earlier():
-            if earlier.seen is not None and any(made.tag in re.split("[,;]", text) for text in earlier.seen.values()):
+            is_void = earlier.code == "conflict" or earlier.is_void()
+            if not is_void and any(made.tag in re.split("[,;]", text) for text in (earlier.seen or {}).values()):
                 raise Wrong(f"{earlier} saw what came later: {made}")
             at = self.index.get(earlier.run.id)
             if at is None:
@@ -335,7 +346,7 @@ class Oracle:
         if made.outcome.status != "cancelled":
             return
         left = [each for each in made.leaves() if each.is_committed and not self._is_reversed(each)]
-        if left and not self._may_refuse(Refused("undo", left, made.began, made.ended)):
+        if left and not self._may_refuse(Refused("undo", left, made.began, made.ended, "it was cancelled")):
             raise Wrong(f"it was cancelled, and this stayed for no reason: {[*map(str, left)]}: {made}")
 
     def _is_reversed(self, made: Made) -> bool:
@@ -351,8 +362,9 @@ class Oracle:
         mates = {*made.mates(), made}
         needs = {*made.writes(), *(made.reads() if self.isolation == "serial" else ())}
         for event in self._between(made.began, made.ended):
-            waited = made.declared() if not event.is_reversal else ()
-            ordered = {path for path in waited for each in event.made if path in each.declared()}
+            # Calls of a caller that has the workspace alone do not wait.
+            waits = not event.is_reversal and (self.engine == "overlay" or event.made[0].parent is None)
+            ordered = {*made.declared()} & {*event.made[0].declared()} if waits else set()
             if not mates & {*event.made} and needs & ({*event.touched} - ordered):
                 return True
         return self._is_used_by_lies(made)
@@ -360,14 +372,17 @@ class Oracle:
     @staticmethod
     def _is_used_by_lies(made: Made) -> bool:
         """Whether a call of its batch may write, without having declared it, what another one of the batch may use, and
-        this is one of the two."""
+        this is one of the two, or was made by one of them."""
         mates = [*made.mates()]
-        used = {*made.reads(), *made.writes()}
+        used = {path for each in (made, *made.callers()) for path in (*each.reads(), *each.writes())}
         lies = {*made.lies()}
         return any(used & {*each.lies()} or lies & {*each.reads(), *each.writes()} for each in mates)
 
     def _may_refuse(self, refused: Refused) -> bool:
-        """Whether somebody else changed the same paths since."""
+        """Whether somebody else changed the same paths since, or a call in which another one waited for the answer of
+        a person was in progress."""
+        if "waits for a person" in refused.why:
+            return any(made.kind in NESTS and made.run.id in refused.why for made in self.made)
         calls = {*refused.calls}
         for made in calls:
             own = [event.seq for event in self.events if made in event.made and event.seq <= refused.began]

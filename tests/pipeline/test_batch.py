@@ -145,6 +145,16 @@ def test_the_commits_of_a_batch_inside_a_call_belong_to_that_call():
     assert outer.committed_since(0) == ("a",)
 
 
+def test_a_call_in_which_a_batch_has_committed_goes_on_and_may_still_use_what_it_used():
+    outer, first, second = made(READS_A, WRITES_B)
+    outer.started(first)
+    outer.started(second)
+    inner, child = made(WRITES_B)
+    child.parent = first
+    assert inner.check_commit(child, ["c"]) is None
+    assert "comes earlier and may use it, has not ended" in outer.check_commit(second, ["a"])
+
+
 def test_a_call_that_a_call_of_the_batch_made_belongs_to_it():
     batch, first, second = made(READS_A, WRITES_B)
     batch.started(first)

@@ -252,33 +252,6 @@ def test_a_call_that_too_many_wait_before_ends_busy_at_once(places):
     asyncio.run(main())
 
 
-def test_fifty_parallel_appends_to_three_files_through_edit_file_and_shell_all_end_done(places):
-    for name in "abc":
-        (places["workspace"] / name).write_text("start\n")
-
-    def append(number):
-        name, line = "abc"[number % 3], f"line {number}"
-        if number % 2:
-            return "shell", {"command": f"echo {line} >> {name}"}
-        return "edit_file", {"path": name, "old_string": "start\n", "new_string": f"start\n{line}\n"}
-
-    async def main():
-        async with ToolService.open(**places, approver=yes) as service:
-            runs = [service.call(*append(number)) for number in range(50)]
-            assert [(await run).status for run in runs] == ["done"] * 50
-            spans = []
-            for number, run in enumerate(runs):
-                began = next(at for _, at, status in run.states if status == "in-progress")
-                spans.append((number % 3, began, run.states[-1][1]))
-            pairs = [(one, two) for one in spans for two in spans if one[0] < two[0]]
-            assert any(one[1] < two[2] and two[1] < one[2] for one, two in pairs), "calls on different files overlap"
-
-    asyncio.run(main())
-    for at, name in enumerate("abc"):
-        lines = (places["workspace"] / name).read_text().splitlines()
-        assert sorted(lines) == sorted(["start", *(f"line {number}" for number in range(at, 50, 3))])
-
-
 def test_two_services_on_one_workspace_wait_for_each_other(places):
     async def main():
         gates = Gates()

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from haft.schedule.claims import Claim, ClaimTable
+from sampling import some
 
 PATHS = ("a", "a/b", "a/c", "d", "d/e", "f")
 
@@ -66,7 +67,7 @@ class Model:
                 assert all(each.ticket < claim.ticket for each in self.table.blockers(claim))
 
 
-@pytest.mark.parametrize("first", range(0, 400, 100))
+@pytest.mark.parametrize("first", some(range(0, 400, 100), 1, "claims"))
 def test_no_two_claims_that_meet_are_granted_and_all_claims_end(first):
     refused = 0
     for seed in range(first, first + 100):

@@ -209,7 +209,6 @@ class Batch:
             if why_not is None and (outer := self._outer(member)) is not None:
                 why_not = outer[0].check_commit(outer[1], paths)
             if why_not is None:
-                member.is_final = member.is_final or member.run is run
                 member.written += paths
                 self._commits += paths
         return why_not

@@ -21,6 +21,7 @@ from haft.changes.commit.tree import Tree
 from haft.changes.engines.defaults import TransactionDefaults
 from haft.changes.engines.scope import Scope, stopped_result
 from haft.changes.nested_calls import CallerParts
+from haft.changes.objections import batch_conflict, order_conflict
 from haft.changes.published.views import View
 from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
 from haft.contracts import Changes, Conflict, HaftError, LimitExceeded, StorageFailed, Workspace, WrittenFile
@@ -189,7 +190,9 @@ class DeclaredTransaction(TransactionDefaults):
                 manifest = self._as_committed(manifest, moved)
                 self._place = self._renamed(self._place, owner.run)
                 upper = os.path.relpath(os.path.join(self._place, "upper"), self._transactions.area.path)
-                error = self._transactions.objections.to_commit(manifest, upper, moved, granted_paths)
+                error = order_conflict(manifest.entries, self.view, self._transactions.publisher.register)
+                error = error or self._batch_conflict(manifest)
+                error = error or self._transactions.objections.to_commit(manifest, upper, moved, granted_paths)
                 error = error or self._transactions.commit_part(
                     owner, manifest, upper, accepted=len(granted_paths) > 1, view=self.view
                 )
@@ -292,14 +295,16 @@ class DeclaredTransaction(TransactionDefaults):
                     )
                     return TransactionResult(manifest.changes("discarded", reason=error.message), error)
                 moved = self._moved()
+                committed = self._as_committed(manifest, moved)
                 return transactions.end_change_set(
                     self._owner,
-                    self._as_committed(manifest, moved),
+                    committed,
                     os.path.relpath(os.path.join(self._place, "upper"), transactions.area.path),
                     action,
                     conflicts=moved,
                     granted_paths=granted_paths,
                     why=why,
+                    error=self._batch_conflict(committed) if action == "commit" else None,
                     stopped=stopped,
                     view=self.view,
                 )
@@ -308,6 +313,11 @@ class DeclaredTransaction(TransactionDefaults):
         finally:
             if not transactions.has_journal(self._owner.run):
                 remove(self._place)
+
+    def _batch_conflict(self, manifest: Manifest) -> HaftError | None:
+        """The error if the order of a batch forbids the commit of a call that has no view, because its caller has the
+        workspace alone."""
+        return None if self.view is not None else batch_conflict(manifest.entries, self._check)
 
 
 def _umask() -> int:

@@ -20,8 +20,12 @@ class TransactionDefaults:
     """The view of the call; None if it has none, because it has the workspace alone or shares its caller's layer."""
     _transactions: Transactions
 
+    _check: Callable[[list[str]], str | None] = staticmethod(lambda _paths: None)
+
     def keep_order(self, check: Callable[[list[str]], str | None]) -> None:
-        """Does nothing: the commit asks the call's view."""
+        """`check` says why changed paths may not be committed, because of the order of a batch; None if they may. The
+        commit of a call with a view asks the view instead."""
+        self._check = check
 
     def stop_using_view(self) -> None:
         """Note that the tool has ended. A call that waits for the workspace alone would otherwise wait for this call,

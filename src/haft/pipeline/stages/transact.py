@@ -148,6 +148,9 @@ class Transact:
 
         selector, waiting = self._engine_selector(), _teller(run)
         run.person_mark = selector.person_mark(run.id)
+        batch = run.batch
+        if batch is not None:  # Before the view: what earlier calls commit while it is taken may not be in it.
+            batch.started(run)
         view = await selector.take_view(run.id, waiting)
         while view.lowers and (self._names_missing_path(run) or selector.shows_other(view, _files_of(run))):
             # A command starts in a directory of the workspace's own files, and the files of the tool are compared there
@@ -157,10 +160,8 @@ class Transact:
             view = await selector.take_view(run.id, waiting)
         view.isolation = run.call.isolation or run.decision.isolation or self._isolation
         view.reads = None if run.call.footprint is None else run.call.footprint.reads
-        batch = run.batch
         if batch is not None:
             view.check = functools.partial(batch.check_commit, run)
-            batch.started(run)
         run.view = view
         return view
 
