@@ -72,7 +72,7 @@ def test_an_earlier_call_cannot_change_what_a_later_one_that_has_ended_had_read(
     batch.started(first)
     batch.started(second)
     ends(batch, second)
-    assert "comes later, had used the older version" in batch.check_commit(first, ["a"])
+    assert "comes later in the batch, had used the older version" in batch.check_commit(first, ["a"])
 
 
 def test_an_earlier_call_cannot_change_what_a_later_one_has_written_although_neither_said_so():

@@ -45,9 +45,10 @@ def does() -> None:
 
 CALLS = [
     ("read_file", {"path": "a"}, Footprint(("a",), ())),
-    ("read_file", {"path": "link"}, Footprint(("src/x",), ())),
+    ("read_file", {"path": "link"}, Footprint(("src/x", "link"), ())),
     ("read_file", {"path": "../outside"}, ANYTHING),
-    ("write_file", {"path": "new/deep", "content": ""}, Footprint(("new/deep",), ("new/deep",))),
+    ("write_file", {"path": "new/deep", "content": ""}, Footprint(("new/deep", "new"), ("new",))),
+    ("write_file", {"path": "link", "content": ""}, Footprint(("src/x", "link"), ("src/x",))),
     ("edit_file", {"path": "./src/../a", "old_string": "a", "new_string": "b"}, Footprint(("a",), ("a",))),
     ("list_directory", {}, Footprint((".",), ())),
     ("search", {"pattern": "x"}, Footprint((".",), ())),
@@ -56,6 +57,7 @@ CALLS = [
         {"pattern": "*", "path": "src"},
         Footprint(("src", ".gitignore", ".ignore", ".rgignore", ".git/info/exclude"), ()),
     ),
+    ("shell", {"command": "mkdir -p new/deep/er"}, Footprint(("new/deep/er", "new"), ("new",))),
     ("shell", {"command": "cp a b"}, Footprint(("a", "b"), ("b",))),
     ("shell", {"command": "cp x ../a", "cwd": "src"}, Footprint(("a", "src/x"), ("a",))),
     ("shell", {"command": "cp a b", "env": {"PATH": "/x"}}, UNKNOWN),

@@ -161,3 +161,29 @@ def test_claims_of_one_resource_take_turns():
     for claim in (first, second):
         table.add(claim, table.would_wait_for(claim))
     assert table.blockers(second) == [first]
+
+
+def test_a_call_that_nobody_waits_for_is_not_compared_with_all_waits():
+    table, asked = ClaimTable(), []
+
+    def other_waits(run):
+        asked.append(run)
+        return ()
+
+    for ticket in range(50):
+        claim = Claim(ticket, "h", f"r{ticket}", ("a",))
+        blockers = table.would_wait_for(claim)
+        assert len(blockers) == ticket
+        assert table.find_circle(claim, blockers, other_waits) is None
+        table.add(claim, blockers)
+    assert not asked
+    assert table.first_blocker(claim, ()).run == "r0"
+    assert table.first_blocker(claim, (7, 3, 99)).run == "r3"
+
+
+def test_a_second_claim_of_a_run_that_another_run_waits_for_closes_a_circle():
+    table = ClaimTable()
+    for claim in (Claim(1, "h", "r1", ("a",)), Claim(2, "h", "r2", ("b",)), Claim(3, "h", "r2", ("a",))):
+        table.add(claim, table.would_wait_for(claim))
+    last = Claim(4, "h", "r1", ("b",))
+    assert table.find_circle(last, table.would_wait_for(last)).run == "r2"

@@ -81,6 +81,19 @@ def test_a_process_that_comes_after_a_killed_one_does_not_wait_at_all(hosts, tmp
     assert not list((tmp_path / "claims").glob("*-one.*"))
 
 
+def test_damaged_claims_count_for_nothing(hosts, tmp_path):
+    one, two = hosts("one"), hosts("two")
+    assert one.claim("r1", "a") == "granted r1"
+    assert two.claim("r0", "z") == "granted r0"
+    for name, text in (("101-other", "{"), ("102-other", "[]"), ("103-other", '{"run": "r"}'), ("²-other", "{}")):
+        (tmp_path / "claims" / f"{name}.claim").write_text(text)
+    assert one.claim("r4", "c") == "granted r4"  # The hosts look again.
+    assert two.claim("r2", "a") == "waits r2 r1 -"
+    assert two.claim("r3", "b") == "granted r3"
+    one.told("release", "r1")
+    assert two.says() == "granted r2"
+
+
 def test_a_circle_through_two_processes_is_refused_to_who_would_close_it(hosts):
     one, two = hosts("one"), hosts("two")
     assert one.claim("p1", "a") == "granted p1"

@@ -92,6 +92,30 @@ def test_a_read_and_a_write_that_comes_after_it_keep_their_order(places):
     run_with(places, body)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("mkdir -p new/deep", "echo hi > new/file; cat new/file", ("done", "hi\n")),
+        ("rm -r links", "cat links/one", ("error", "cat: links/one: No such file or directory\n")),
+        ("echo changed > file", "cp -r links copied; cat copied/one", ("done", "changed\n")),
+    ],
+)
+def test_a_call_waits_for_the_directories_and_links_on_the_way_to_its_files(places, first, second, expected):
+    work = places["workspace"]
+    (work / "file").write_text("old\n")
+    (work / "links").mkdir()
+    (work / "links" / "one").symlink_to("../file")
+
+    async def body(service):
+        # The first call lasts long enough for the second one to end before it, if that does not wait.
+        calls = [("shell", {"command": f"sleep 0.5; {first}"}), ("shell", {"command": second})]
+        before, after = await service.batch(calls)
+        assert before.status == "done", before.error
+        assert (after.status, after.output) == expected
+
+    run_with(places, body)
+
+
 def test_calls_that_do_not_depend_on_each_other_run_at_once(places):
     async def body(service):
         gate = Gate()
@@ -444,6 +468,8 @@ def test_a_tool_that_the_batch_itself_makes_is_found_when_its_turn_comes(places)
         ("./run.sh > log", "run.sh", True),
         ("sh outer.sh", "run.sh", True),
         ("make -n all > log", "Makefile", True),
+        ("cd sub && make -n all > log", "sub/Makefile", True),
+        ("make --directory=sub -n all > log", "sub/Makefile", True),
         ("touch made", "run.sh", False),
         ("sh run.sh", "other", False),
     ],
@@ -455,6 +481,8 @@ def test_a_call_is_asked_about_again_if_an_earlier_one_changed_a_file_that_it_ru
     (work / "outer.sh").write_text("sh ./run.sh\n")
     (work / "Makefile").write_text("all:\n\techo 1\n")
     (work / "other").write_text("echo 1\n")
+    (work / "sub").mkdir()
+    (work / "sub" / "Makefile").write_text("all:\n\techo 1\n")
     person = Counting()
 
     async def body(service):
@@ -466,6 +494,22 @@ def test_a_call_is_asked_about_again_if_an_earlier_one_changed_a_file_that_it_ru
     again = [reason for each in person.asked[1:] for _, reason in each]
     assert len(again) == asks
     assert all(f"has changed {file}, which it runs" in reason for reason in again)
+
+
+@pytest.mark.parametrize("arguments", [{"command": "sh now/run.sh"}, {"command": "sh run.sh", "cwd": "now"}])
+def test_a_call_is_asked_about_again_if_an_earlier_one_changed_a_link_on_the_way_to_what_it_runs(places, arguments):
+    work = places["workspace"]
+    for name in ("one", "two"):
+        (work / name).mkdir()
+        (work / name / "run.sh").write_text(f"echo {name}\n")
+    (work / "now").symlink_to("one")
+    person = Counting()
+
+    async def body(service):
+        await service.batch([("shell", {"command": "ln -sfn two now"}), ("shell", arguments)])
+
+    run_with(places, body, approver=person)
+    assert "has changed now, which it runs" in person.asked[1][0][1]
 
 
 def test_a_rejected_second_question_stops_the_call(places):

@@ -1,9 +1,9 @@
 """Change tracking: which files a call changed, and how the changes are committed, held, shown, undone and redone.
 
 `engine_selector` chooses the engine that finds out what a call changed; the engines are `overlay`, `snapshot` and
-`declared`. `transactions` commits, holds or discards each change set: `commit.plan` lists the steps of a commit, and
-`commit.journal` takes these steps. `reversal` is undo and redo. A session process is a process that a tool keeps
-running between its calls.
+`declared`. `transactions` commits, holds or discards each change set: `objections` says what speaks against a commit,
+`commit.plan` lists its steps, and `commit.journal` takes them. `published` keeps commits apart from the views of
+running calls. `reversal` is undo and redo. A session process is a process that a tool keeps running between its calls.
 
 Docstrings in this package use these words:
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from haft.changes.ledger import Ledger, Row
     from haft.changes.live_changes import LiveChanges, open_live_changes
     from haft.changes.nested_calls import Lock, has_workspace_alone, share_lock
+    from haft.changes.objections import Guard
     from haft.changes.published.person_mark import PersonMark
     from haft.changes.published.register import Register
     from haft.changes.published.views import View, Views, exempt
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from haft.changes.store.store import PruneResult, Store
     from haft.changes.store.usage import HeldChangeSet, Usage, format_bytes
     from haft.changes.tools import ChangesTool, OwnChanges, Verb
-    from haft.changes.transactions import EndAction, Guard, Owner, TransactionResult, Transactions
+    from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
     from haft.changes.uncancellable import run_uncancellable
 else:
     __getattr__ = face(
@@ -90,7 +91,8 @@ else:
             "store.usage": "HeldChangeSet Usage format_bytes",
             "uncancellable": "run_uncancellable",
             "tools": "ChangesTool OwnChanges Verb",
-            "transactions": "EndAction Guard Owner TransactionResult Transactions",
+            "objections": "Guard",
+            "transactions": "EndAction Owner TransactionResult Transactions",
             "reversal_plan": "Direction",
         },
     )

@@ -62,7 +62,7 @@ def unexplained_paths(transactions: Transactions, left: WorkspaceAfterCall, foun
     paths come first."""
     known = states_left_by_runs(transactions, left.seq)
     rest = [each for each in found if each.path not in known or not is_like(known[each.path], each.after)]
-    objection = transactions.guard_objection(rest, None, ())
+    objection = transactions.objections.of_guard(rest, None, ())
     protected = dict.fromkeys(getattr(objection, "paths", ()))
     return [*protected, *(each.path for each in rest if each.path not in protected)]
 

@@ -231,6 +231,14 @@ class EngineSelector:
         self.transactions.publisher.end_view(view)
         self._mounted.release(view)
 
+    async def flush_ready(self) -> None:
+        """When a view has ended: write the committed changes that wait for no view any more into the workspace's own
+        files. So when no call runs, nothing waits."""
+        if not self.is_settled():
+            publisher = self.transactions.publisher
+            publisher.start_flusher()  # Somebody must flush them even if the current call is cancelled.
+            await run_uncancellable(publisher.flush_ready)
+
     def renew_view(self, view: View) -> None:
         """Let a call see the state as it is committed now, after a call that it made. Waits in the thread."""
         self.transactions.publisher.views.renew(view)

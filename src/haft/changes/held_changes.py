@@ -15,12 +15,12 @@ from haft.changes.commit.manifest import Manifest, PathChange
 from haft.changes.commit.read_entry import read_entry
 from haft.changes.commit.steps import from_latin
 from haft.changes.commit.tree import Tree, set_mode, set_owner
+from haft.changes.objections import conflict_error
 from haft.changes.transactions import (
     LayerSources,
     Owner,
     TransactionResult,
     Transactions,
-    conflict_error,
     unfinished_result,
 )
 from haft.contracts import BadUsage, Changes, ConflictingPath, ToolFailed, near_miss
@@ -61,7 +61,7 @@ def _apply(
         return TransactionResult(manifest.changes("held", against), error)
     if granted_paths is not None:
         conflicts = [from_latin(path) for path in manifest.notes.get("conflicts", ())]
-        objection = transactions.objection(manifest, f"held/{run}/upper", conflicts, granted_paths)
+        objection = transactions.objections.to_commit(manifest, f"held/{run}/upper", conflicts, granted_paths)
         if objection is not None:
             transactions.ledger.set_state(run, "held", objection.message)
             return TransactionResult(

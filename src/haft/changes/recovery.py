@@ -82,7 +82,7 @@ def _recover_run(transactions: Transactions, run: str, report: Report) -> None:
     full = os.path.join(transactions.live, run)
     manifest = Manifest.read(full)
     if manifest is None:
-        transactions.clear_staging(run)
+        transactions.staging.clear(run)
         if os.path.isdir(os.path.join(full, OUT)) and os.listdir(os.path.join(full, OUT)):
             raise ValueError("its journal is damaged")
         remove(full)  # The host was killed before the first step.

@@ -171,8 +171,8 @@ def _reverse(
             plan,
             candidates,
             rebuilder,
-            lambda place, path: transactions.make_renamable(run, place, path),
-            lambda known, path: transactions.make_hard_link(run, known, path),
+            lambda place, path: transactions.staging.make_renamable(run, place, path),
+            lambda known, path: transactions.staging.make_hard_link(run, known, path),
         )
         for path in coming:
             sources.require(path)

@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import functools
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,8 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Literal
 
 from haft.changes.candidates import last_changes
-from haft.changes.commit.area import Area, boot_id, find_area, mounts_inside, remove
-from haft.changes.commit.exact_copy import copy, link
+from haft.changes.commit.area import Area, boot_id, find_area, remove
 from haft.changes.commit.images import Originals
 from haft.changes.commit.journal import (
     OUT,
@@ -29,7 +27,6 @@ from haft.changes.commit.journal import (
     CommitUnfinished,
     commit,
     has_journal,
-    remove_inside,
     resume,
     sync,
     write_journal,
@@ -42,19 +39,19 @@ from haft.changes.commit.tree import Tree
 from haft.changes.commit.widened_modes import NOTE_SUFFIX, WidenedModes
 from haft.changes.ledger import Row, Verb
 from haft.changes.nested_calls import SHARED, Lock, shared_lock
+from haft.changes.objections import Guard, Objections, conflict_error, order_conflict
 from haft.changes.published.conflicts import CommitHistory
 from haft.changes.published.publisher import Publisher
 from haft.changes.published.register import Register
 from haft.changes.published.views import View, Views
+from haft.changes.staging import Staging
 from haft.changes.store.blobs import Blobs
 from haft.contracts import (
     Changes,
     ChangesState,
-    Conflict,
     ConflictingPath,
     HaftError,
     HostId,
-    LimitExceeded,
     Limits,
     StorageFailed,
     ToolFailed,
@@ -141,13 +138,6 @@ class Transactions:
         self._state_lock = threading.Lock()
         self.on_commit: Callable[[], None] = lambda: None
         """Called after every commit, in the committing thread: it must be quick."""
-        self._mounts: list[str] = []
-        """Mount points inside the workspace, read when the lock was taken."""
-        self._copied: dict[tuple[str, int], str] = {}
-        """By staging directory and inode: the copy of a file that was made there. A second hard link of the file is
-        linked to this copy."""
-        self._uncleared: set[str] = set()
-        """Runs whose staging directories in the workspace could not be removed yet."""
         self._views = views
         self._flush_seconds = flush_seconds
         self._publisher: Publisher | None = None
@@ -166,6 +156,14 @@ class Transactions:
     def host(self) -> str:
         return self._host
 
+    @functools.cached_property
+    def staging(self) -> Staging:
+        return Staging(self.workspace, self.area, self.live_in_area, self.tree)
+
+    @functools.cached_property
+    def objections(self) -> Objections:
+        return Objections(self.workspace, self.area.path, self.guard, self.limits, self.blobs)
+
     @property
     def publisher(self) -> Publisher:
         """Publishes and flushes the change sets of this host."""
@@ -182,7 +180,7 @@ class Transactions:
         if host == self._host:
             return work(self)
         other = Transactions(*self._storage_arguments, self.workspace, host, self.limits, self.guard, lease=self._lease)
-        other._mounts = self._mounts
+        other.staging.mounts = self.staging.mounts
         try:
             return work(other)
         finally:
@@ -218,11 +216,12 @@ class Transactions:
             _quietly(self._sync)
         elif self._area is not None:
             _quietly(self._sync)
-            if self._uncleared or self._host in self._hosts_with_journals():
+            if not self.staging.is_clear or self._host in self._hosts_with_journals():
                 _quietly(lambda: os.close(self.take_lock()))
             if self._has_unrestored_modes():
                 _quietly(self._recover_own)
-            if self._host not in self._hosts_with_journals() and not self._has_unrestored_modes():
+            is_needed = self._host in self._hosts_with_journals() or self.published_runs()
+            if not is_needed and not self._has_unrestored_modes():
                 remove(self.live)
         self.ledger.close()
 
@@ -266,7 +265,7 @@ class Transactions:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     if self._lease is not None:
                         self._lease.check()  # Checked under the lock: a host that takes over needs the lock too.
-                    self._mounts = [os.path.relpath(path, self.workspace) for path in mounts_inside(self.workspace)]
+                    self.staging.read_mounts()
                     self._recover_left_commits()
                     return descriptor
                 except BlockingIOError:
@@ -283,7 +282,7 @@ class Transactions:
         so nobody else is committing now: each journal that it finds was left by a host that was killed or that found
         the disk full."""
         with contextlib.suppress(OSError):
-            self._uncleared = {run for run in self._uncleared if not self.clear_staging(run)}
+            self.staging.clear_left()
         for host in self._hosts_with_journals():
             with contextlib.suppress(OSError, StorageFailed):  # `recover` reports it when it cleans up after that host.
                 self.of_host(host, self.recover_commits, is_dead=True)
@@ -338,7 +337,7 @@ class Transactions:
         notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": is_accepted}
         manifest = replace(manifest, notes=notes)
         if error is None and action == "commit":
-            error = self.order_conflict(manifest.entries, view) or self.objection(
+            error = order_conflict(manifest.entries, view, self.publisher.register) or self.objections.to_commit(
                 manifest, upper, conflicts, granted_paths, judged_paths
             )
         against: tuple[ConflictingPath, ...] = ()
@@ -419,87 +418,6 @@ class Transactions:
         since = None if view is None else view.number
         return CommitHistory(self.publisher.register, since, () if view is None else view.own)
 
-    def order_conflict(self, entries: Sequence[PathChange], view: View | None) -> HaftError | None:
-        """The error if a change set may not be committed because of the order of calls: that of its batch or, with
-        `serial`, some order of all calls. Call it under the workspace lock."""
-        if view is None:
-            return None
-        why = view.check([each.path for each in entries])
-        if why is not None:
-            return Conflict(f"its changes were not committed: {why}", hint=HOW_TO_GO_ON)
-        if view.isolation == "serial":
-            if self.publisher.register.is_torn(view.name):
-                why = "it ran for long, and its view of the workspace was torn"
-            elif (path := self.history(view).later_read(view.reads)) is not None:
-                why = f"`{shown(path)}`, which it may have read, was changed by another call meanwhile"
-            if why is not None:
-                return Conflict(f"its changes were not committed: {why} (isolation `serial`)", hint=HOW_TO_GO_ON)
-        return None
-
-    def objection(
-        self,
-        manifest: Manifest,
-        upper: str | None,
-        conflicts: Sequence[str],
-        granted_paths: Sequence[str],
-        judged_paths: Collection[str] = (),
-    ) -> HaftError | None:
-        """The error if a change set may not be committed without a person's decision, because of a conflict, a limit or
-        the guard; otherwise None."""
-        if conflicts:
-            return conflict_error(conflicts, "someone else changed it while the call ran")
-        most = self.limits.max_changed_files
-        if most and len(manifest.entries) > most:
-            return LimitExceeded("max_changed_files", most, f"it changed {len(manifest.entries):_} files")
-        return self.guard_objection(manifest.entries, upper, granted_paths, judged_paths)
-
-    def guard_objection(
-        self,
-        entries: Sequence[PathChange],
-        upper: str | None,
-        granted_paths: Sequence[str],
-        judged_paths: Collection[str] = (),
-    ) -> HaftError | None:
-        """The guard's error about these changes, or None. The new files wait in `upper`, a directory relative to the
-        area; if `upper` is None, they are in the workspace already."""
-        with Tree(self.area.path, forced=True) as ours, Tree(self.workspace) as workspace:
-
-            def read(each: PathChange, side: str) -> Any:
-                if upper is None and side == "before":
-                    return self._blob(each)  # The workspace holds the new content.
-                waits = upper is not None and side == "after"
-                tree, path = (ours, f"{upper}/{each.path}") if waits else (workspace, each.path)
-                try:
-                    return os.fdopen(tree.read(path), "rb")
-                except OSError:
-                    return None
-
-            return self.guard(entries, read, granted_paths, judged_paths)
-
-    def objection_within(
-        self, manifest: Manifest, view: Tree, new: Tree, granted_paths: Sequence[str], judged_paths: Collection[str]
-    ) -> HaftError | None:
-        """The error if a limit or the guard does not allow the change set of a nested call to become part of its
-        caller's change set; otherwise None. The new files lie in `new`; `view` is the workspace as the caller sees
-        it."""
-        most = self.limits.max_changed_files
-        if most and len(manifest.entries) > most:
-            return LimitExceeded("max_changed_files", most, f"it changed {len(manifest.entries):_} files")
-
-        def read(each: PathChange, side: str) -> Any:
-            try:
-                return os.fdopen((new if side == "after" else view).read(each.path), "rb")
-            except OSError:
-                return None
-
-        return self.guard(manifest.entries, read, granted_paths, judged_paths)
-
-    def _blob(self, each: PathChange) -> Any:
-        before = each.before
-        if before is None or before.kind != "file" or not before.content or not self.blobs.has(before.content):
-            return None
-        return self.blobs.open(before.content)
-
     def who_changed(self, path: str, manifest: Manifest) -> str:
         """The id of the last run that committed a change of this path after the call that `manifest` belongs to had
         begun; `outside` if there is no such run."""
@@ -528,8 +446,7 @@ class Transactions:
         try:
             return self._commit(run, manifest, sources, mirror, view, lock or SHARED.get())
         except OSError as error:  # Before the first step: nothing changed.
-            if not self.clear_staging(run):
-                self._uncleared.add(run)
+            self.staging.clear(run)
             raise CommitRefused(manifest.entries[0].path, error.strerror or str(error)) from error
 
     def _commit(
@@ -541,18 +458,17 @@ class Transactions:
         view: View | None,
         lock: Lock | None,
     ) -> Manifest:
-        self._copied.clear()
+        staging = self.staging
+        staging.begin()
         directory = f"{self.live_in_area}/{run}"
         os.makedirs(os.path.join(self.area.path, directory), mode=0o700, exist_ok=True)
-        moves = self.area.can_move
-        staging = f".haft-{run[2:]}"
 
         def out(path: str, number: int) -> str:
             if mirror is not None:
                 self._make_below(mirror, os.path.dirname(path))
-            if moves and not self._mount_of(path):
+            if staging.can_rename_to(path):
                 return f"{mirror}/{path}" if mirror is not None else f"{directory}/out/{number}"
-            return f"{INSIDE}{self._staging_for(path, staging)}/{number}.out"
+            return f"{INSIDE}{staging.directory_for(path, run)}/{number}.out"
 
         self._note_unsynced(run)
         steps = steps_for(manifest.entries, sources, out)
@@ -560,8 +476,8 @@ class Transactions:
         for step in steps:
             for where in (step.out, step.put):
                 if where is not None and where.startswith(INSIDE):
-                    self._make_staging(os.path.dirname(where[len(INSIDE) :]))
-        may_publish = moves and not self._mounts and mirror is None
+                    staging.make(os.path.dirname(where[len(INSIDE) :]))
+        may_publish = self.area.can_move and not staging.mounts and mirror is None
         is_alone = lock is not None and lock.is_alone
 
         def turn(manifest: Manifest, steps: Sequence[Step]) -> contextlib.AbstractContextManager[bool]:
@@ -722,33 +638,6 @@ class Transactions:
             state="held", reason=reason, at=time.time(), files=len(manifest.entries), kept=True, latest=manifest.run,
         )  # fmt: skip
 
-    # Places.
-
-    def _mount_of(self, path: str) -> str:
-        """The mount point inside the workspace that is `path` itself or a directory above it; empty if there is
-        none."""
-        for mount in self._mounts:
-            if path == mount or path.startswith(mount + "/"):
-                return mount
-        return ""
-
-    def _staging_for(self, path: str, name: str) -> str:
-        mount = self._mount_of(path)
-        return f"{mount}/{name}" if mount else name
-
-    def clear_staging(self, run: str) -> bool:
-        """Remove the staging directories of a commit that stopped before its first step: until then, they hold only
-        copies. (A staging directory lies in the workspace, on the same filesystem as the path to which a file will be
-        renamed.) Returns whether all staging directories are gone."""
-        is_clear = True
-        with self.tree() as workspace:
-            for mount in ("", *self._mounts):
-                try:
-                    remove_inside(workspace, os.path.join(mount, f".haft-{run[2:]}"))
-                except OSError:
-                    is_clear = False
-        return is_clear
-
     def clear_displaced(self, run: str) -> None:
         """After a commit was reverted: remove the run's directory for replaced files. If some of these files could not
         be put back, move the directory to `saved` instead."""
@@ -758,54 +647,6 @@ class Transactions:
         if os.path.isdir(out):
             os.makedirs(self.area.saved, mode=0o700, exist_ok=True)
             os.rename(out, os.path.join(self.area.saved, run))
-
-    def _make_staging(self, place: str) -> None:
-        with Tree(self.workspace) as workspace, contextlib.suppress(FileExistsError):
-            where, name = workspace.at(place)
-            os.mkdir(name, 0o700, dir_fd=where)
-
-    def make_renamable(self, run: str, place: str, path: str) -> str:
-        """The place from which the file at `place` can be renamed to `path` in the workspace. This is `place` itself,
-        or, if the file is on another filesystem, a copy in a staging directory."""
-        if self.area.can_move and not self._mount_of(path):
-            return place
-        staging = self._staging_for(path, f".haft-{run[2:]}")
-        self._make_staging(staging)
-        with Tree(self.workspace) as workspace, Tree(self.area.path, forced=True) as ours:
-            put = f"{staging}/{len(workspace.children(staging))}.put"
-            status = ours.status(place)
-            inode = status.st_ino if status is not None and stat.S_ISREG(status.st_mode) else 0
-            known = self._copied.get((staging, inode))
-            if known is not None:
-                link(workspace, known, workspace, put)
-            else:
-                copy(ours, place, workspace, put)
-                if inode:
-                    self._copied[staging, inode] = put
-        return f"{INSIDE}{put}"
-
-    def make_hard_link(self, run: str, known: str, path: str) -> str | None:
-        """Make a hard link of the workspace file `known`, and return its place, from which it can be renamed to `path`.
-        None if `path` is on another filesystem than `known`, or if the system forbids the link, as it may for a file of
-        another user."""
-        mount = self._mount_of(path)
-        if self._mount_of(known) != mount:
-            return None
-        try:
-            with Tree(self.workspace) as workspace, Tree(self.area.path, forced=True) as ours:
-                if self.area.can_move and not mount:
-                    layer = f"{self.live_in_area}/{run}.layer"
-                    os.makedirs(os.path.join(self.area.path, layer), mode=0o700, exist_ok=True)
-                    place = f"{layer}/{os.urandom(8).hex()}.name"
-                    link(workspace, known, ours, place)
-                    return place
-                staging = self._staging_for(path, f".haft-{run[2:]}")
-                self._make_staging(staging)
-                place = f"{staging}/{len(workspace.children(staging))}.put"
-                link(workspace, known, workspace, place)
-                return f"{INSIDE}{place}"
-        except PermissionError:
-            return None
 
     # Background work.
 
@@ -871,13 +712,6 @@ class Transactions:
                         os.close(descriptor)
 
 
-Guard = Callable[
-    [Sequence[PathChange], Callable[[PathChange, str], Any], Sequence[str], Collection[str]], "HaftError | None"
-]
-"""Returns an error if a change set touches files that could run code later on the host. Arguments: the changes, a
-reader of contents, granted paths, and paths that were already judged."""
-
-
 class LayerSources:
     """Tells a commit where the new files of a change set are: in `upper`, a directory relative to the area, under the
     same paths as in the workspace. Implements `Sources`."""
@@ -889,7 +723,7 @@ class LayerSources:
         self._run = run
 
     def place_of(self, each: PathChange) -> str | None:
-        return self._transactions.make_renamable(self._run, f"{self._upper}/{each.path}", each.path)
+        return self._transactions.staging.make_renamable(self._run, f"{self._upper}/{each.path}", each.path)
 
     def can_move_whole(self, _path: str) -> bool:
         return True
@@ -898,10 +732,6 @@ class LayerSources:
         """Does nothing: this class changes no modes."""
 
 
-HOW_TO_GO_ON: Final = (
-    "call it again. `haft diff RUN` shows what it did, `haft changes apply RUN` applies it all the same, `haft changes"
-    " drop RUN` discards it"
-)
 _AGAIN: Final = "once the disk works again"
 
 
@@ -921,19 +751,6 @@ def unfinished_result(manifest: Manifest, left: CommitUnfinished) -> Transaction
         )
     state: ChangesState = "committed" if left.becomes == "committed" else "held"
     return TransactionResult(replace(manifest, complete=False).changes(state, reason=error.message), error)
-
-
-def conflict_error(paths: Sequence[str], why: str, *, hint: str | None = None) -> Conflict:
-    """The error for a change set that was not committed because of a conflict."""
-    names = ", ".join(f"`{shown(path)}`" for path in paths[:3]) + (
-        f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-    )
-    return Conflict(
-        f"its changes were not applied: {names}: {why}",
-        hint=hint
-        or "nothing is lost: `haft diff RUN` shows them, `haft changes apply RUN` applies them, "
-        "`haft changes drop RUN` discards them",
-    )
 
 
 def _is_alive(stores: Stores, host: str) -> bool:

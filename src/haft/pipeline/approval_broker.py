@@ -461,7 +461,7 @@ def to_answer(answered: Answered) -> ApprovalAnswer:
 
 
 def _expired(seconds: float) -> str:
-    return f"nobody answered within {seconds:g} seconds"
+    return f"nobody answered within {seconds:g} {'second' if seconds == 1 else 'seconds'}"
 
 
 def request_content(request: ApprovalRequest) -> dict[str, Any]:

@@ -218,7 +218,7 @@ class Batch:
             return member.conflict
         for each in self.members[: member.index]:
             if not (each.is_final or each.outcome is not None) and (path := each.meets(paths)) is not None:
-                return f"it changed {path}, and {each.name}, which comes earlier and may use it, has not ended"
+                return f"it changed {path}, and call {each.name}, which comes earlier and may use it, has not ended"
         doomed: list[tuple[Member, str]] = []
         for each in self.members[member.index + 1 :]:
             # What the later call has written counts even if it had declared less.
@@ -226,10 +226,11 @@ class Batch:
             if path is None:
                 continue
             if each.is_final or each.written or each.outcome is not None:
-                return f"it changed {path}, and {each.name}, which comes later, had used the older version"
+                later = f"call {each.name}, which comes later in the batch,"
+                return f"it changed {path}, and {later} had used the older version"
             doomed.append((each, path))
         for each, path in doomed:
-            each.conflict = f"{member.name}, which comes earlier in the batch, changed {path} after it had started"
+            each.conflict = f"call {member.name}, which comes earlier in the batch, changed {path} after it had started"
         return None
 
     @staticmethod

@@ -44,10 +44,13 @@ def read_calls(given: Iterable[Any]) -> tuple[BatchedCall, ...]:
     seen: dict[str, int] = {}
     for number, each in enumerate(given, 1):
         if number > MOST_CALLS:
-            raise BadUsage(f"a batch has at most {MOST_CALLS:_} calls", hint="make several batches")
+            raise BadUsage(f"a batch has at most {MOST_CALLS:,} calls", hint="make several batches")
         call = each if isinstance(each, BatchedCall) else _read(number, each)
         if call.id in seen:
-            raise BadUsage(f"the calls {seen[call.id]} and {number} have the same id `{call.id}`")
+            raise BadUsage(
+                f"the calls {seen[call.id]} and {number} have the same id `{call.id}`",
+                hint="give each call an id of its own; the id of a call without `id` is its number in the list",
+            )
         seen[call.id] = number
         calls.append(call)
     for number, call in enumerate(calls, 1):
@@ -120,4 +123,5 @@ def _check_after(number: int, call: BatchedCall, name: str, seen: Mapping[str, i
 
 
 def _kind(value: Any) -> str:
-    return "null" if value is None else f"a `{type(value).__name__}`"
+    name = type(value).__name__
+    return "null" if value is None else f"an `{name}`" if name[0] in "aeiou" else f"a `{name}`"

@@ -9,6 +9,7 @@ Not covered: the `/tmp` of a thread, unless a command line names it, and hard li
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from haft.contracts import (
 )
 from haft.pipeline import nesting
 from haft.pipeline.run import Run
+from haft.policy import links_on_way
 
 READS_ANYTHING: Final = Footprint(None, ())
 _SCRATCH: Final = ("/tmp", "TMPDIR")  # noqa: S108  only looked for in command lines
@@ -69,12 +71,14 @@ class Footprints:
             return await self._of_line(spec, arguments, cwd, env or {}, decision, is_nested=is_nested)
         seen = self._workspace if workspace is None else workspace
         base = cwd if spec.kind == "python" and spec.hosting == "per-call" else "."
-        reads = _paths(spec, spec.reads, arguments, seen, base)
-        writes = () if _only_reads(spec, decision) else _paths(spec, spec.writes, arguments, seen, base)
+        links: dict[str, None] = {}
+        reads = _paths(spec, spec.reads, arguments, seen, base, links)
+        writes = () if _only_reads(spec, decision) else _paths(spec, spec.writes, arguments, seen, base, links)
+        writes = self._with_directories(writes)
         besides: Any = getattr(tool, "reads_besides", None)
         if reads is not None and writes is not None:
             more = () if besides is None else besides(reads)
-            reads = (*dict.fromkeys((*reads, *writes, *more)),)
+            reads = (*dict.fromkeys((*reads, *links, *writes, *more)),)
         return Footprint(reads, writes, resources)
 
     async def of_run(self, run: Run) -> Footprint:
@@ -118,7 +122,20 @@ class Footprints:
         names_scratch = any(word in str(line) for line in lines for word in _SCRATCH)
         if found.writes is None and _only_reads(spec, decision) and not names_scratch:
             return READS_ANYTHING
-        return found
+        writes = self._with_directories(found.writes)
+        reads = None if found.reads is None else (*dict.fromkeys((*found.reads, *(writes or ()))),)
+        return Footprint(reads, writes)
+
+    def _with_directories(self, writes: Paths) -> Paths:
+        """Written paths, each replaced by the first directory above it that is missing: the call makes this directory,
+        or needs an earlier call that does."""
+        return writes and (*dict.fromkeys(map(self._first_missing, writes)),)
+
+    def _first_missing(self, path: str) -> str:
+        above = os.path.dirname(path)
+        while above and not os.path.lexists(os.path.join(self._workspace.root, above)):
+            path, above = above, os.path.dirname(above)
+        return path
 
     async def _cannot_write(self, spec: ToolSpec, grants: Grants) -> bool:
         if spec.hosting == "remote" or spec.effects.readonly:
@@ -157,9 +174,16 @@ def _resources(spec: ToolSpec) -> tuple[str, ...]:
 
 
 def _paths(
-    spec: ToolSpec, names: tuple[str, ...] | None, arguments: Mapping[str, Any], workspace: Workspace, base: str
+    spec: ToolSpec,
+    names: tuple[str, ...] | None,
+    arguments: Mapping[str, Any],
+    workspace: Workspace,
+    base: str,
+    links: dict[str, None],
 ) -> Paths:
-    """The real paths that the parameters `names` name; None if they are not known."""
+    """The real paths that the parameters `names` name; None if they are not known. Adds the links on the way to
+    `links`."""
+    top = f"{workspace.root.rstrip('/')}/"
     if names is None:
         return None
     found: dict[str, None] = {}
@@ -171,7 +195,10 @@ def _paths(
             if not isinstance(path, str):
                 return None
             try:
-                found[workspace.locate(path if base == "." or path.startswith("/") else f"{base}/{path}")] = None
+                path = path if base == "." or path.startswith("/") else f"{base}/{path}"
+                found[workspace.locate(path)] = None
+                on_way = links_on_way(os.path.join(top, path))
+                links.update(dict.fromkeys(each.removeprefix(top) for each in on_way if each.startswith(top)))
             except (CallError, OSError, ValueError):
                 return None
     return tuple(found)

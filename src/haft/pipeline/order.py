@@ -60,7 +60,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.audit import Trail
-from haft.cache import KeptAnswers, WatchedTrees
 from haft.contracts import (
     ApprovalAnswer,
     ApprovalRequest,
@@ -115,6 +114,7 @@ from haft.schedule import Admission, Locks, WaitingLine
 from haft.values import dataclass
 
 if TYPE_CHECKING:
+    from haft.cache import KeptAnswers, WatchedTrees
     from haft.changes import EngineSelector
 
 MAX_RECORDED_QUESTION: Final = 1_000
@@ -171,7 +171,7 @@ class Dependencies:
     """The locks between all calls on the workspace, also those of other processes."""
     waiting_line: WaitingLine
     answers: KeptAnswers
-    watched_trees: WatchedTrees
+    watched_trees: Callable[[], WatchedTrees]
     verifies_content: bool
     """Whether kept answers are given again only after the contents of files were compared."""
     run_writer: RunWriter

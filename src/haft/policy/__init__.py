@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from haft.policy.baseline import BUILT_IN_SOURCE
     from haft.policy.candidates import Candidate
     from haft.policy.enablement import Enablement, Feature, NameList
+    from haft.policy.links import links_on_way
     from haft.policy.person_commands import person_command
     from haft.policy.policy_engine import PolicyEngine
     from haft.policy.query import Explanation, PolicyQuery, Step
@@ -57,6 +58,7 @@ else:
             "baseline": "BUILT_IN_SOURCE",
             "candidates": "Candidate",
             "enablement": "Enablement Feature NameList",
+            "links": "links_on_way",
             "person_commands": "person_command",
             "reading_commands": "only_reads",
             "policy_engine": "PolicyEngine",

@@ -124,20 +124,9 @@ class ClaimFiles:
         new = []
         for ticket in sorted(there.keys() - self._known.keys()):
             try:
-                with open(os.path.join(self._directory, there[ticket])) as file:
-                    facts = json.load(file)
-            except FileNotFoundError:
-                continue  # It ended meanwhile.
-            new.append(
-                Claim(
-                    ticket,
-                    facts["host"],
-                    facts["run"],
-                    tuple(facts["writes"]),
-                    tuple(facts["resources"]),
-                    tuple(facts["callers"]),
-                )
-            )
+                new.append(_claim_in(os.path.join(self._directory, there[ticket]), ticket))
+            except (FileNotFoundError, IsADirectoryError, ValueError, TypeError, LookupError):
+                continue  # It ended meanwhile, or it is damaged.
             self._known[ticket] = there[ticket]
         self._seen = seen
         return new, gone, persons
@@ -168,9 +157,16 @@ class ClaimFiles:
         return os.path.join(self._directory, f"{ticket}-{self._host}.{ending}")
 
 
+def _claim_in(path: str, ticket: int) -> Claim:
+    with open(path) as file:
+        facts = json.load(file)
+    paths, resources, callers = (tuple(facts[name]) for name in ("writes", "resources", "callers"))
+    return Claim(ticket, facts["host"], facts["run"], paths, resources, callers)
+
+
 def _host_in(name: str, *, unfinished: bool = False) -> str | None:
     """The host in the name of a file; None if it is another kind of file."""
     ticket, _, rest = name.partition("-")
     host, dot, ending = rest.partition(".")
     endings = ("claim", "person", "claim.tmp") if unfinished else ("claim", "person")
-    return host if dot and ticket.isdigit() and ending in endings else None
+    return host if dot and ticket.isdecimal() and ending in endings else None

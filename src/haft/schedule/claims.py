@@ -75,6 +75,14 @@ class ClaimTable:
         """The claims for which this one waits, the earliest first; empty if it is granted."""
         return [each for _, each in sorted(self._blockers.get(claim.ticket, {}).items())]
 
+    def first_blocker(self, claim: Claim, preferred: Iterable[int]) -> Claim | None:
+        """The earliest claim for which this one waits, if possible one of those with the `preferred` tickets; None if
+        it is granted."""
+        waits = self._blockers.get(claim.ticket)
+        if not waits:
+            return None
+        return waits[min([each for each in preferred if each in waits] or waits)]
+
     def behind(self, ticket: int) -> list[Claim]:
         """The claims that wait for this one."""
         return [self._claims[each] for each in sorted(self._behind.get(ticket, ()))]
@@ -104,6 +112,8 @@ class ClaimTable:
         """The claim for which `claim` would wait, although its run waits for `claim` in turn; None if there is no such
         circle. `blockers` are the claims for which `claim` would wait. `other_waits` says for which runs a run waits
         besides."""
+        if not claim.callers and claim.run not in self._by_run:
+            return None  # Nobody waits for a run that made no call and has no claim. Most calls are such runs.
         above = {claim.run, *claim.callers}
         seen: set[str] = set()
         for first in blockers:

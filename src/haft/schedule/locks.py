@@ -54,6 +54,11 @@ class _Waiter:
         self._last: tuple[str, bool] | None = None
         self._news = 0
 
+    @property
+    def was_told(self) -> bool:
+        """Whether the run is told no more, unless a run waits for a person."""
+        return self._news >= _MOST_NEWS and self._last is not None and not self._last[1]
+
     def tell(self, run: str, *, is_person: bool) -> None:
         """Tell the run for whom it waits, unless it knows."""
         news = (run, is_person)
@@ -234,11 +239,12 @@ class Locks:
                 self._tell(waiter)
 
     def _tell(self, waiter: _Waiter) -> None:
-        blockers = self._table.blockers(waiter.claim)
-        if not blockers:
+        if waiter.was_told and not self._persons:
             return
         # A run that waits for a person is named first, because its wait may be the longest.
-        named = next((each for each in blockers if each.ticket in self._persons), blockers[0])
+        named = self._table.first_blocker(waiter.claim, self._persons)
+        if named is None:
+            return
         waiter.tell(named.run, is_person=named.ticket in self._persons)
 
     def _read(self) -> None:

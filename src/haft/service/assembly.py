@@ -15,8 +15,9 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from haft import cache
 from haft.audit import Redactor, Trail, secret_values
-from haft.cache import KeptAnswers, WatchedTrees
+from haft.cache import KeptAnswers
 from haft.config import Config, check_workspace, connected_inside, load_config, secret_texts, working_directory
 from haft.contracts import (
     Approver,
@@ -48,6 +49,7 @@ from haft.values import replace
 from haft.version import __version__
 
 if TYPE_CHECKING:
+    from haft.cache import WatchedTrees
     from haft.changes import Transactions
 
 T = TypeVar("T")
@@ -198,8 +200,12 @@ class Host:
 
         self.answers = answers_of(self.config, home, root.root)
         ending.callback(self.answers.close)
-        trees = WatchedTrees()
-        ending.callback(trees.close)
+        watching = ending.enter_context(contextlib.ExitStack())
+
+        @functools.cache
+        def watched_trees() -> WatchedTrees:
+            return watching.enter_context(contextlib.closing(cache.WatchedTrees()))
+
         dependencies = Dependencies(
             host=lease.host,
             workspace=root,
@@ -231,7 +237,7 @@ class Host:
             locks=locks,
             waiting_line=WaitingLine(limits.max_queued),
             answers=self.answers,
-            watched_trees=trees,
+            watched_trees=watched_trees,
             verifies_content=self.config.values["cache.verify"] == "content",
             run_writer=run_writer,
             trail=trail,

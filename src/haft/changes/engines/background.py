@@ -98,7 +98,7 @@ class BackgroundTransaction(SnapshotTransaction):
 
     def _refused(self, manifest: Manifest, granted_paths: Sequence[str]) -> tuple[set[str], HaftError | None]:
         """The paths whose changes may not stay, with everything below them, and the error that says why."""
-        error = self._transactions.objection(manifest, None, (), granted_paths)
+        error = self._transactions.objections.to_commit(manifest, None, (), granted_paths)
         paths = tuple(getattr(error, "paths", ()))
         below = tuple(path.rstrip(os.sep) + os.sep for path in paths)
         return {each.path for each in manifest.entries if each.path in paths or each.path.startswith(below)}, error

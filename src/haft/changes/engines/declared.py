@@ -21,8 +21,9 @@ from haft.changes.commit.tree import Tree
 from haft.changes.engines.defaults import TransactionDefaults
 from haft.changes.engines.scope import Scope, stopped_result
 from haft.changes.nested_calls import CallerParts
+from haft.changes.objections import HOW_TO_GO_ON, order_conflict
 from haft.changes.published.views import View
-from haft.changes.transactions import HOW_TO_GO_ON, EndAction, Owner, TransactionResult, Transactions
+from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
 from haft.contracts import Changes, Conflict, HaftError, LimitExceeded, StorageFailed, Workspace, WrittenFile
 from haft.values import replace
 
@@ -189,8 +190,9 @@ class DeclaredTransaction(TransactionDefaults):
                 manifest = self._as_committed(manifest, moved)
                 self._place = self._renamed(self._place, owner.run)
                 upper = os.path.relpath(os.path.join(self._place, "upper"), self._transactions.area.path)
-                error = self._transactions.order_conflict(manifest.entries, self.view) or self._order_conflict(manifest)
-                error = error or self._transactions.objection(manifest, upper, moved, granted_paths)
+                error = order_conflict(manifest.entries, self.view, self._transactions.publisher.register)
+                error = error or self._order_conflict(manifest)
+                error = error or self._transactions.objections.to_commit(manifest, upper, moved, granted_paths)
                 error = error or self._transactions.commit_part(
                     owner, manifest, upper, accepted=len(granted_paths) > 1, view=self.view
                 )

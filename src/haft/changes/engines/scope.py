@@ -170,7 +170,7 @@ class Scope:
             return Conflict(
                 f"its changes were discarded: {self.run}, which called it, or another nested call changed {names} too"
             )
-        return self._transactions.objection_within(manifest, view, new, granted_paths, judged_paths)
+        return self._transactions.objections.to_nested(manifest, view, new, granted_paths, judged_paths)
 
     def _keep(self, manifest: Manifest, view: Tree, new: Tree) -> None:
         """Store the old and new contents, so that the nested call can be shown and undone on its own."""

@@ -192,7 +192,7 @@ class BetweenCallsLayer(OverlayTransaction):
         dropped: dict[str, None] = {}
         with Tree(self._upper, forced=True) as upper:
             while (
-                objection := self._transactions.guard_objection(found.entries, self._below_area(), granted_paths)
+                objection := self._transactions.objections.of_guard(found.entries, self._below_area(), granted_paths)
             ) is not None:
                 paths = [path for path in getattr(objection, "paths", ()) if path not in dropped]
                 if not paths:  # The guard names no paths: drop everything.

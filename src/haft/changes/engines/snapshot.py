@@ -25,12 +25,13 @@ from haft.changes.commit.widened_modes import WidenedModes
 from haft.changes.engines import workspace_root
 from haft.changes.engines.defaults import TransactionDefaults
 from haft.changes.nested_calls import SHARED, CallerParts, Lock
+from haft.changes.objections import batch_conflict
 from haft.changes.published.views import WaitNews
 from haft.changes.reversal_plan import ReversalPlan, ReversalSources, hard_links_in
 from haft.changes.snapshots.comparison import changes_between
 from haft.changes.snapshots.snapshot import Comparison, OverBudget, Snapshot, Snapshots
-from haft.changes.transactions import HOW_TO_GO_ON, EndAction, Owner, TransactionResult, Transactions, unfinished_result
-from haft.contracts import Changes, Conflict, HaftError, ToolFailed
+from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions, unfinished_result
+from haft.contracts import Changes, HaftError, ToolFailed
 from haft.files import shown, sync_filesystem
 from haft.values import replace
 
@@ -169,7 +170,7 @@ class SnapshotTransaction(TransactionDefaults):
         if found.changes:
             owner = replace(self._owner, run=self.parts.new_name(), parent=self._owner.run)
             manifest = self._manifest(found, before, owner)
-            error = transactions.objection(manifest, None, (), granted_paths) or self._order_conflict(manifest)
+            error = self._objection(manifest, granted_paths)
             if error is not None:
                 return error
             self._keep(manifest)
@@ -231,16 +232,17 @@ class SnapshotTransaction(TransactionDefaults):
             return TransactionResult(manifest.changes("none"))
         error = None
         if action == "commit":
-            error = transactions.objection(manifest, None, (), granted_paths) or self._order_conflict(manifest)
+            error = self._objection(manifest, granted_paths)
         if action == "commit" and error is None:
             self._keep(manifest)
             self._after = found.after
             return TransactionResult(manifest.changes("committed"))
         return self._taken_back(manifest, action, why if error is None else error.message, error, found)
 
-    def _order_conflict(self, manifest: Manifest) -> HaftError | None:
-        why = self._check([each.path for each in manifest.entries])
-        return None if why is None else Conflict(f"its changes were not committed: {why}", hint=HOW_TO_GO_ON)
+    def _objection(self, manifest: Manifest, granted_paths: Sequence[str]) -> HaftError | None:
+        """The error if the changes may not stay in the workspace without a person's decision; otherwise None."""
+        objections = self._transactions.objections
+        return objections.to_commit(manifest, None, (), granted_paths) or batch_conflict(manifest.entries, self._check)
 
     def _taken_back(
         self, manifest: Manifest, action: EndAction, reason: str | None, error: HaftError | None, found: Comparison
@@ -339,8 +341,8 @@ def revert_changes(transactions: Transactions, run: str, manifest: Manifest, loc
                 plan,
                 lambda _path: (),
                 rebuilder,
-                lambda place, path: transactions.make_renamable(run, place, path),
-                lambda known, path: transactions.make_hard_link(run, known, path),
+                lambda place, path: transactions.staging.make_renamable(run, place, path),
+                lambda known, path: transactions.staging.make_hard_link(run, known, path),
             )
             back = replace(manifest, entries=tuple(plan.entries), notes={**manifest.notes, "then": "hold"})
             transactions.commit(run, back, sources, mirror=upper, lock=lock)

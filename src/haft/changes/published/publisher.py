@@ -75,7 +75,12 @@ class Publisher:
         """End a view. With `flushes`, the changes that waited for this view only are in the workspace when this
         returns."""
         self.views.release(view)
-        if flushes and self._may_flush():
+        if flushes:
+            self.flush_ready()
+
+    def flush_ready(self) -> None:
+        """Flush the layers that wait for no view any more."""
+        if self._may_flush():
             with contextlib.suppress(OSError), self._transactions.locked():
                 self.flush(force=False)
 
@@ -272,7 +277,8 @@ class Publisher:
         )
 
     def close(self) -> None:
-        """Flush everything. Waits for older views no longer than a layer may wait."""
+        """Flush everything. Waits for older views no longer than a layer may wait. If a layer may wait without a limit,
+        the host of those views flushes it later."""
         end = time.monotonic() + (self._flush_seconds or _LEAST_SECONDS)
         with contextlib.suppress(OSError):
             while self.register.open_layers() and time.monotonic() < end:
@@ -280,7 +286,7 @@ class Publisher:
                     if self.flush(force=False):
                         break
                 time.sleep(_PAUSE)
-            if self.register.open_layers():
+            if self._flush_seconds and self.register.open_layers():
                 with self._transactions.locked():
                     self.flush(force=True)
             with self.register.locked():

@@ -181,12 +181,14 @@ class Decide:
 
 
 def files_run_by(spec: ToolSpec, arguments: Mapping[str, Any], cwd: str) -> set[str]:
-    """The real paths of the files that a call runs as code, as far as haft can tell. `cwd` is absolute."""
+    """The real paths of the files that a call runs as code, as far as haft can tell, and the links on the way to them.
+    `cwd` is absolute."""
     given = arguments.get("cwd")
     cwd = os.path.join(cwd, given) if isinstance(given, str) else cwd
     lines = [arguments[name] for name in spec.commands if isinstance(arguments.get(name), str)]
     found = [path for line in lines for path in policy.files_run_by(line, cwd)]
-    return {os.path.realpath(path) for path in (*spec.files, *found)}
+    links = (link for path in found for link in policy.links_on_way(path))
+    return {*links, *(os.path.realpath(path) for path in (*spec.files, *found))}
 
 
 def _depends_on_files(run: Run, root: str) -> bool:

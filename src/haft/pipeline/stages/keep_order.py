@@ -117,7 +117,8 @@ class KeepOrder:
         here = os.path.join(root, now.call.cwd)
         executed = await asyncio.to_thread(files_run_by, now.tool.spec, now.call.arguments, here)
         for path in changed:
-            if os.path.realpath(os.path.join(root, path)) in executed:
+            directory, name = os.path.split(os.path.join(root, path))
+            if os.path.join(os.path.realpath(directory), name) in executed:
                 return f"{path}, which it runs"
         return None
 

@@ -27,7 +27,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from haft.cache import Files, KeptAnswer, KeptAnswers, Stamp, Unstampable, WatchedTrees, kernel_time
+from haft import cache
 from haft.contracts import AnswerBasis, Confinement, Outcome, Paths, ToolName, Workspace, evolve
 from haft.pipeline import nesting
 from haft.pipeline.chain import Proceed
@@ -39,6 +39,7 @@ from haft.policy import loaded_files, pin_of, repeatable_line
 from haft.sandbox import Sandbox
 
 if TYPE_CHECKING:
+    from haft.cache import Files, KeptAnswer, KeptAnswers, Stamp, WatchedTrees
     from haft.changes import EngineSelector, View
 
 FROM_CACHE: Final = Confinement(network=False, reason="it was answered from the cache")
@@ -66,7 +67,7 @@ class Recall:
     def __init__(
         self,
         answers: KeptAnswers,
-        trees: WatchedTrees,
+        trees: Callable[[], WatchedTrees],
         engine_selector: Callable[[], EngineSelector],
         workspace: Workspace,
         footprints: Footprints,
@@ -129,7 +130,7 @@ class Recall:
         if self._answers.is_off:
             return "the cache is off"
         if not call.uses_cache:
-            return "the call said so"
+            return "the call wanted the tool to run (`--no-cache`, or `uses_cache=False`)"
         if call.trial or call.holds or run.decision.action == "try" or call.attachment is not None:
             return "its changes are not those of an ordinary call"
         if any(each.transaction is not None for each in nesting.callers(run)):
@@ -167,7 +168,7 @@ class Recall:
         places = [root if path == "." else os.path.join(root, path) for path in reads]
         makes_basis: Callable[[list[str]], AnswerBasis] | None = getattr(run.tool, "answer_basis", None)
         basis = AnswerBasis() if makes_basis is None else makes_basis(places)
-        files = Files(
+        files = cache.Files(
             root,
             reads,
             self._named(run),
@@ -283,10 +284,10 @@ class Recall:
         stop: list[bool] = []
         try:
             if len(files.paths) <= _SMALL and not any(map(os.path.isdir, _places(files))):
-                return self._trees.stamp_of(files)
-            if (known := self._trees.known(files)) is not None:
+                return self._trees().stamp_of(files)
+            if (known := self._trees().known(files)) is not None:
                 return known
-            look = functools.partial(self._trees.stamp_of, files, stopped=lambda: bool(stop))
+            look = functools.partial(self._trees().stamp_of, files, stopped=lambda: bool(stop))
             looking = asyncio.ensure_future(asyncio.to_thread(look))
             try:
                 return await asyncio.shield(looking)
@@ -295,7 +296,7 @@ class Recall:
                 await asyncio.wait((looking,))
                 looking.exception()
                 raise
-        except Unstampable as error:
+        except cache.Unstampable as error:
             if len(self._unstampable) >= _MOST_REMEMBERED:
                 self._unstampable.clear()
             self._unstampable[files.paths] = str(error), time.monotonic() + _FORGET_SECONDS
@@ -315,7 +316,7 @@ class Recall:
     # Keeping an answer.
 
     async def _run_and_keep(self, run: Run, proceed: Proceed, why: str, key: str, files: Files) -> Outcome:
-        began, clock = kernel_time() - _STEP_NS, time.time() - time.monotonic()
+        began, clock = cache.kernel_time() - _STEP_NS, time.time() - time.monotonic()
         outcome = await self._run(run, proceed, why)
         if _can_be_given_again(run, outcome) and abs(time.time() - time.monotonic() - clock) * 1e9 < _STEP_NS:
             try:
@@ -327,7 +328,7 @@ class Recall:
                 answer = {name: getattr(masked, name) for name in _FIELDS}
                 answer["content"] = [dict(block) for block in masked.content]
                 answer["notes"] = list(run.notes)
-                kept = KeptAnswer(run.id, time.time(), stamp.digest, answer)
+                kept = cache.KeptAnswer(run.id, time.time(), stamp.digest, answer)
                 self._answers.keep(key, kept)
         return outcome
 

@@ -94,7 +94,11 @@ class Transact:
     async def _run_in_caller_scope(self, run: Run, proceed: Proceed) -> Outcome:
         """Run the call. If another run made the call, the call shares the lock or the layer of that run."""
         if run.parent is None:
-            return await self._run_to_end(run, proceed)
+            try:
+                return await self._run_to_end(run, proceed)
+            finally:
+                if run.view is not None:
+                    await self._engine_selector().flush_ready()
         caller = next((each for each in nesting.callers(run) if each.transaction is not None), None)
         if caller is None:
             with changing.exempt([each.view for each in nesting.callers(run) if each.view]):

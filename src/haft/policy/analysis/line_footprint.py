@@ -23,6 +23,7 @@ from haft.policy.analysis.programs.writing import WRITING, WritingProgram
 from haft.policy.analysis.scope import is_harmless_name
 from haft.policy.analysis.tree.path_resolver import PathResolver, is_standard_stream
 from haft.policy.analysis.verdict import AnalysisContext, Part
+from haft.policy.links import links_on_way
 
 _NO_FILES: Final = frozenset((
     "true", "false", ":", "echo", "printf", "sleep", "pwd", "seq", "basename", "dirname", "expr", "tr", "numfmt",
@@ -63,11 +64,13 @@ def footprint_of_line(
         reader = _LineReader(context)
         for part in analysis.parts:
             reader.read(part)
+        if reader.copies_links and reader.parts > 1:
+            raise _Unknown  # Another part may use a link that is not there yet.
     except (_Unknown, Unlisted):
         return Footprint(None, ()) if analysis.safe else UNKNOWN
     except Exception:  # After any failure, nothing is known.
         return UNKNOWN
-    return Footprint((*sorted({*reader.reads, *reader.writes}),), (*sorted(reader.writes),))
+    return Footprint((*sorted({*reader.reads, *reader.links(), *reader.writes}),), (*sorted(reader.writes),))
 
 
 def _is_known(program: str) -> bool:
@@ -80,16 +83,27 @@ class _LineReader:
     def __init__(self, context: AnalysisContext) -> None:
         self.reads: set[str] = set()
         self.writes: set[str] = set()
+        self.parts = 0
+        """How many parts of the line may name paths."""
+        self.copies_links = False
+        """Whether the line copies or moves a link, or a directory in which links may be."""
+        self._named: set[str] = set()
+        """The absolute paths as the line names them."""
         self._resolver = PathResolver(context)
         start = self._resolver.start()
         if start is None:
             raise _Unknown
         self._start = start
 
+    def links(self) -> set[str]:
+        """The links in the workspace through which the paths of the line lead."""
+        return {self._inside(link) for path in self._named for link in links_on_way(path) if self._is_inside(link)}
+
     def read(self, part: Part) -> None:
         """Add the paths of one part of the line."""
         if not part.literal:
             raise _Unknown
+        self.parts += bool(part.text.strip()) and part.program not in _NO_FILES
         if part.kind == "redirection" and len(part.words) == 2:
             sign, target = part.words
             if sign in _READS:
@@ -160,6 +174,8 @@ class _LineReader:
             # A copy of a directory into an existing one may write through links in it.
             if (is_recursive or moves) and os.path.lexists(self._place(there)) and os.path.isdir(self._place(source)):
                 raise _Unknown
+            if (is_recursive or moves) and (os.path.isdir(self._place(source)) or links_on_way(self._absolute(source))):
+                self.copies_links = True
             if moves:
                 self._add_write(source)
             else:
@@ -189,10 +205,17 @@ class _LineReader:
         place = self._resolver.resolve(self._start, path)
         if place is None:
             raise _Unknown
+        self._named.add(self._absolute(path))
         return place
 
+    def _absolute(self, path: str) -> str:
+        return os.path.join(self._resolver.context.workspace, self._resolver.context.cwd, path)
+
+    def _is_inside(self, place: str) -> bool:
+        return self._resolver.is_inside(place)
+
     def _inside(self, place: str) -> str:
-        if not self._resolver.is_inside(place):
+        if not self._is_inside(place):
             raise _Unknown
         return os.path.relpath(place, self._resolver.context.workspace)
 

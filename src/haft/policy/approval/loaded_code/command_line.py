@@ -32,7 +32,11 @@ def files_run_by(line: str, here: str) -> tuple[str, ...]:
     itself = os.path.join(here, "-")
     found = shell.references_of(Script(itself, itself, itself, itself, line), here)
     files = dict.fromkeys(path for reference in found.references for path in files_of(reference))
-    for command in split_commands(line).commands:
-        program = os.path.basename((command.words[0].literal or "") if command.words else "")
-        files.update(dict.fromkeys(os.path.join(here, name) for name in _COMMANDS_OF.get(program, ())))
+    commands = [[word.literal or "" for word in command.words] for command in split_commands(line).commands]
+    # The line may change the directory (`cd docs && make`), or tell the program to (`make -C docs`).
+    named = [os.path.join(here, word.rpartition("=")[2]) for words in commands for word in words]
+    for program, *_ in filter(None, commands):
+        names = _COMMANDS_OF.get(os.path.basename(program), ())
+        directories = dict.fromkeys((here, *filter(os.path.isdir, named))) if names else ()
+        files.update(dict.fromkeys(os.path.join(each, name) for each in directories for name in names))
     return (*files, *loaded_by([*files], here).files)

@@ -25,13 +25,13 @@ def read_batch(place: str) -> list[Any]:
         reason = error.strerror if isinstance(error, OSError) else error
         raise BadUsage(f"the calls in {source} cannot be read: {reason}") from error
     if len(data) > MOST_BYTES:
-        raise BadUsage(f"{source} has more than {MOST_BYTES:_} bytes", hint="make several batches")
+        raise BadUsage(f"{source} has more than {MOST_BYTES:,} bytes", hint="make several batches")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadUsage(f"{source} is not UTF-8") from error
     if text.lstrip().startswith("["):
-        found = parse_json(text, source)
+        found = _parsed(text, source)
         assert isinstance(found, list)
         return found
     lines = enumerate(text.split("\n"), 1)
@@ -40,6 +40,14 @@ def read_batch(place: str) -> list[Any]:
 
 def _call(line: str, source: str) -> Any:
     try:
-        return parse_json(line, source)
+        return _parsed(line, source)
+    except BadUsage as error:
+        # The line has its number in the file. Its number in itself would contradict that.
+        raise BadUsage(error.message.replace(" at line 1, column ", " at column "), hint=_HINT) from error
+
+
+def _parsed(text: str, source: str) -> Any:
+    try:
+        return parse_json(text, source)
     except BadUsage as error:
         raise BadUsage(error.message, hint=_HINT) from error
