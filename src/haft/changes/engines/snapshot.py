@@ -79,7 +79,6 @@ class SnapshotTransaction(TransactionDefaults):
         self._unseen: str | None = None
         """Why a session process may have changed files without changing their times; None if it cannot."""
         self._began = time.time()
-        self._check: Callable[[list[str]], str | None] = lambda _paths: None
 
     def begin(self, stopped: Callable[[], bool], report: Callable[[str], None], waiting: WaitNews) -> None:
         """Take the workspace lock and a snapshot. If another call has the workspace meanwhile, `waiting` is told so.
@@ -148,10 +147,6 @@ class SnapshotTransaction(TransactionDefaults):
         if self._watched is not None and self._left is not None:
             self._watched.keep(self._left)
         self.release()
-
-    def keep_order(self, check: Callable[[list[str]], str | None]) -> None:
-        """`check` says why changed paths may not be committed, because of the order of a batch; None if they may."""
-        self._check = check
 
     def is_untouched(self) -> bool:
         """Always False: only `finish`, which compares the whole workspace, can tell."""
