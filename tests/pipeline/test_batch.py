@@ -80,7 +80,7 @@ def test_an_earlier_call_cannot_change_what_a_later_one_has_written_although_nei
     batch.started(first)
     batch.started(second)
     assert batch.check_commit(second, ["c", "z"]) is None
-    assert "comes later, had used the older version" in batch.check_commit(first, ["z"])
+    assert "which comes later in the batch, had used the older version" in batch.check_commit(first, ["z"])
 
 
 def test_a_later_call_cannot_change_what_an_earlier_one_in_progress_may_use():
