@@ -531,3 +531,80 @@ def test_the_synchronous_service_makes_batches_too(places):
     with ToolService.open_sync(**places, approver=yes) as service:
         assert [outcome.status for outcome in service.batch([write("a", "x"), read("a")])] == ["done", "done"]
         assert service.plan_batch([write("a", "x"), read("a")]).groups == (("1",), ("2",))
+
+
+def test_a_running_batch_is_not_undone(places):
+    async def body(service):
+        batch = service.batch([write("a", "1"), ("shell", {"command": "sleep 60; echo b > b"})])
+        while not any(run.status == "done" for run in batch.runs):
+            await asyncio.sleep(0.01)
+        with pytest.raises(BadUsage, match="has not ended") as refused:
+            await service.undo(batch.id)
+        assert f"haft cancel {batch.id}" in refused.value.hint
+        assert (await service.call(*read("a"))).output == "1"
+        batch.cancel()
+        await batch
+        assert (await service.undo(batch.id)).status == "done"
+        assert not (places["workspace"] / "a").exists()
+
+    run_with(places, body)
+
+
+def test_when_a_batch_has_ended_its_changes_are_in_the_files(places):
+    async def body(service):
+        for number in range(5):
+            await service.batch([write(f"f{number}", "1"), ("shell", {"command": "sleep 0.05"})])
+            assert (places["workspace"] / f"f{number}").exists()
+
+    run_with(places, body)
+
+
+def test_what_lies_behind_a_link_that_is_only_published_is_unknown(places):
+    workspace = places["workspace"]
+    (workspace / "c").mkdir()
+    (workspace / "c/d").write_text("old")
+
+    async def body(service):
+        begun, ended = asyncio.Event(), asyncio.Event()
+
+        @tool
+        async def hold(context: Context) -> str:
+            """Keep its view."""
+            begun.set()
+            await ended.wait()
+            return "held"
+
+        service.add(hold)
+        holding = service.call("hold")
+        await begun.wait()
+        # The first line writes files that haft does not know beforehand, so that its link is published, and no more.
+        outcomes = await service.batch(
+            [
+                ("shell", {"command": "ln -s c l; touch q$((1))"}),
+                ("shell", {"command": "sleep 0.3; echo new > c/d"}),
+                ("shell", {"command": "cat l/d"}),
+                read("l/d"),
+            ]
+        )
+        assert not (workspace / "l").is_symlink()
+        assert [outcome.output for outcome in outcomes[2:]] == ["new\n"] * 2
+        ended.set()
+        await holding
+
+    run_with(places, body, settings={"changes.flush_seconds": 0})
+
+
+def test_a_tool_in_another_thread_is_told_how_to_make_calls(places):
+    async def body(service):
+        @tool
+        def other() -> str:
+            """Call a tool from a thread."""
+            with pytest.raises(BadUsage, match="can be called only in the thread") as refused:
+                service.call("read_file", {"path": "a"})
+            return refused.value.hint
+
+        service.add(other)
+        outcome = await service.call("other")
+        assert "context.call" in outcome.output
+
+    run_with(places, body)

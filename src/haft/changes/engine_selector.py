@@ -21,6 +21,7 @@ from haft.changes.between_calls import WatchedSession, WorkspaceAfterCall, unexp
 from haft.changes.commit.area import UNFIT_FOR_LAYERS, boot_id, filesystem, identity, mounts_inside
 from haft.changes.commit.read_entry import CallStopped
 from haft.changes.nested_calls import Lock, committed_by_nested_calls, has_workspace_alone
+from haft.changes.published.conflicts import links_of
 from haft.changes.published.mounted_views import MountedViews
 from haft.changes.published.person_mark import PersonMark
 from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
@@ -257,6 +258,14 @@ class EngineSelector:
     def is_settled(self) -> bool:
         """Whether all committed changes are in the workspace's own files."""
         return not self.transactions.publisher.register.open_layers()
+
+    def published_links(self) -> list[str]:
+        """The paths at which committed changes, which are not in the workspace's own files yet, have made or removed a
+        link."""
+        if self.is_off or self.is_settled():
+            return []
+        transactions = self.transactions
+        return links_of(transactions.publisher.register, transactions.workspace)
 
     def filesystem_of_workspace(self) -> str:
         """The kind of filesystem that holds the workspace; empty if unknown."""

@@ -16,7 +16,7 @@ from haft.changes.store.blobs import Blobs
 from haft.contracts import Conflict, HaftError, LimitExceeded, Limits
 from haft.files import shown
 
-HOW_TO_GO_ON: Final = (
+_HOW_TO_GO_ON: Final = (
     "call it again. `haft diff RUN` shows what it did, `haft changes apply RUN` applies it all the same, `haft changes"
     " drop RUN` discards it"
 )
@@ -131,7 +131,7 @@ def batch_conflict(entries: Sequence[PathChange], check: Callable[[list[str]], s
 
 
 def _not_committed(why: str) -> Conflict:
-    return Conflict(f"its changes were not committed: {why}", hint=HOW_TO_GO_ON)
+    return Conflict(f"its changes were not committed: {why}", hint=_HOW_TO_GO_ON)
 
 
 def conflict_error(paths: Sequence[str], why: str, *, hint: str | None = None) -> Conflict:

@@ -272,7 +272,8 @@ class UnknownRun(PersonError):
     exit_code = 2
 
     def __init__(self, run: str) -> None:
-        super().__init__(f"there is no run called `{run}`", hint="`haft log` lists the runs")
+        hint = "it is a batch: name one of its runs (`haft log --json` lists them)" if run.startswith("b_") else None
+        super().__init__(f"there is no run called `{run}`", hint=hint or "`haft log` lists the runs")
 
 
 class AmbiguousRun(BadUsage):

@@ -10,7 +10,7 @@ Not covered: the `/tmp` of a thread, unless a command line names it, and hard li
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Final
 
 from haft.contracts import (
@@ -38,10 +38,18 @@ _SESSION_KINDS: Final = {"python": "python-plugin"}
 class Footprints:
     """Computes the footprints of a host's calls."""
 
-    def __init__(self, workspace: Workspace, is_confined: Callable[[], Awaitable[bool]]) -> None:
-        """`is_confined` returns whether the sandbox of this machine keeps processes from writing files."""
+    def __init__(
+        self,
+        workspace: Workspace,
+        is_confined: Callable[[], Awaitable[bool]],
+        published_links: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        """`is_confined` returns whether the sandbox of this machine keeps processes from writing files.
+        `published_links` returns the paths at which committed changes, which are not in the workspace's own files yet,
+        have made or removed a link."""
         self._workspace = workspace
         self._is_confined = is_confined
+        self._published_links = published_links
 
     async def of(
         self,
@@ -59,17 +67,37 @@ class Footprints:
         files than those of the host's workspace are visible to the call, `workspace` accesses them. With `is_nested`,
         the words of a command line are not used, because a caller of the call may have made links which are not in the
         host's workspace. Never raises."""
-        spec = tool.spec
-        if (known := constant_footprint(spec)) is not None:
+        if (known := constant_footprint(tool.spec)) is not None:
             return known
+        seen = self._workspace if workspace is None else workspace
+        found = await self._of_arguments(tool, arguments, cwd, env or {}, grants, decision, seen, is_nested=is_nested)
+        if found.reads == () or not (links := self._published_links()):
+            return found
+        # Links are followed in the workspace's own files: what lies behind these links is not known yet.
+        if any(_leads_through(path, links) for path in (*(found.reads or ()), *(found.writes or ()))):
+            return Footprint(None, None if found.writes else (), found.resources)
+        return found
+
+    async def _of_arguments(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        cwd: str,
+        env: Mapping[str, str],
+        grants: Grants,
+        decision: Decision | None,
+        seen: Workspace,
+        *,
+        is_nested: bool,
+    ) -> Footprint:
+        spec = tool.spec
         resources = _resources(spec)
         if spec.hosting in ("session", "remote"):
             if await self._cannot_write(spec, grants):
                 return Footprint((), (), resources)
             return Footprint(None, None, resources)
         if spec.commands:
-            return await self._of_line(spec, arguments, cwd, env or {}, decision, is_nested=is_nested)
-        seen = self._workspace if workspace is None else workspace
+            return await self._of_line(spec, arguments, cwd, env, decision, is_nested=is_nested)
         base = cwd if spec.kind == "python" and spec.hosting == "per-call" else "."
         links: dict[str, None] = {}
         reads = _paths(spec, spec.reads, arguments, seen, base, links)
@@ -206,3 +234,10 @@ def _paths(
 
 def _has_default(spec: ToolSpec, name: str) -> bool:
     return "default" in spec.input_schema.get("properties", {}).get(name, {})
+
+
+def _leads_through(path: str, links: Collection[str]) -> bool:
+    """Whether one of these links is the path itself or lies above it, or below it."""
+    return any(
+        path == link or path == "." or path.startswith(f"{link}/") or link.startswith(f"{path}/") for link in links
+    )

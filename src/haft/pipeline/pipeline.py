@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ class Pipeline:
         assert isinstance(record, Record)
         self._record = record
         self._first_stage = fold(order)
+        self._thread = threading.get_ident()
 
     @property
     def live(self) -> Mapping[RunId, Run]:
@@ -45,7 +47,12 @@ class Pipeline:
 
     def call(self, call: Call) -> Run:
         """Start a run. The run goes on even if nobody awaits or observes it. The run of a nested call ends no later
-        than the run of its caller."""
+        than the run of its caller. Raises `BadUsage` in another thread than that of the event loop."""
+        if threading.get_ident() != self._thread:
+            raise BadUsage(
+                f"`{call.name}` can be called only in the thread in which the service is open",
+                hint="in a tool that is not `async`, use `context.call(name, arguments)`",
+            )
         if call.parent is None:
             run = Run(call, self._record)
         else:

@@ -233,7 +233,7 @@ class Host:
             network_ask_seconds=self.config.network_ask_seconds,
             save_approval=answers.save_approval,
             pin_first_use=answers.pin_first_use,
-            footprints=Footprints(root, is_confined),
+            footprints=Footprints(root, is_confined, lambda: tracking.engine_selector().published_links()),
             locks=locks,
             waiting_line=WaitingLine(limits.max_queued),
             answers=self.answers,

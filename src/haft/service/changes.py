@@ -331,7 +331,13 @@ def with_batches(names: Iterable[str], ledger: Ledger, history: History, directi
             found.append(name)
             continue
         state = "committed" if direction == "undo" else "undone"
-        runs = [run.id for run in history.of_batch(name)]
+        members = history.of_batch(name)
+        if is_open := [run.id for run in members if run.is_open]:
+            raise BadUsage(
+                f"{name} has not ended: {len(is_open)} of its calls have not",
+                hint=f"wait for its end, or cancel it: `haft cancel {name}`",
+            )
+        runs = [run.id for run in members]
         changed = [
             run
             for run in runs

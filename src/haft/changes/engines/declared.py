@@ -21,7 +21,7 @@ from haft.changes.commit.tree import Tree
 from haft.changes.engines.defaults import TransactionDefaults
 from haft.changes.engines.scope import Scope, stopped_result
 from haft.changes.nested_calls import CallerParts
-from haft.changes.objections import HOW_TO_GO_ON, order_conflict
+from haft.changes.objections import batch_conflict, order_conflict
 from haft.changes.published.views import View
 from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
 from haft.contracts import Changes, Conflict, HaftError, LimitExceeded, StorageFailed, Workspace, WrittenFile
@@ -191,7 +191,7 @@ class DeclaredTransaction(TransactionDefaults):
                 self._place = self._renamed(self._place, owner.run)
                 upper = os.path.relpath(os.path.join(self._place, "upper"), self._transactions.area.path)
                 error = order_conflict(manifest.entries, self.view, self._transactions.publisher.register)
-                error = error or self._order_conflict(manifest)
+                error = error or self._batch_conflict(manifest)
                 error = error or self._transactions.objections.to_commit(manifest, upper, moved, granted_paths)
                 error = error or self._transactions.commit_part(
                     owner, manifest, upper, accepted=len(granted_paths) > 1, view=self.view
@@ -304,7 +304,7 @@ class DeclaredTransaction(TransactionDefaults):
                     conflicts=moved,
                     granted_paths=granted_paths,
                     why=why,
-                    error=self._order_conflict(committed) if action == "commit" else None,
+                    error=self._batch_conflict(committed) if action == "commit" else None,
                     stopped=stopped,
                     view=self.view,
                 )
@@ -314,11 +314,10 @@ class DeclaredTransaction(TransactionDefaults):
             if not transactions.has_journal(self._owner.run):
                 remove(self._place)
 
-    def _order_conflict(self, manifest: Manifest) -> HaftError | None:
+    def _batch_conflict(self, manifest: Manifest) -> HaftError | None:
         """The error if the order of a batch forbids the commit of a call that has no view, because its caller has the
         workspace alone."""
-        why = None if self.view is not None else self._check([each.path for each in manifest.entries])
-        return None if why is None else Conflict(f"its changes were not committed: {why}", hint=HOW_TO_GO_ON)
+        return None if self.view is not None else batch_conflict(manifest.entries, self._check)
 
 
 def _umask() -> int:

@@ -127,6 +127,17 @@ class CommitHistory:
         return count
 
 
+def links_of(register: Register, workspace: str) -> list[str]:
+    """The paths at which the open layers have made or removed a link."""
+    found: dict[str, None] = {}
+    for layer in register.open_layers():
+        for name, state in register.record(layer).get("paths", ()):
+            path = from_latin(name)
+            if (state is not None and state[0] == "link") or os.path.islink(os.path.join(workspace, path)):
+                found[path] = None
+    return [*found]
+
+
 def _is_state(status: os.stat_result | None, state: State | None) -> bool:
     if state is None or status is None:
         return state is None and status is None

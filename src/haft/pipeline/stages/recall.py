@@ -86,9 +86,9 @@ class Recall:
         self._confinements = confinements
         self._limits = limits
         self._by_content = by_content
-        self._flights: dict[str, tuple[asyncio.Future[None], int]] = {}
-        """For each key whose answer a call is making now: done when that call ends, and the number of the last commit
-        before it began."""
+        self._flights: dict[str, tuple[asyncio.Future[None], int, str]] = {}
+        """For each key whose answer a call is making now: done when that call ends, the number of the last commit
+        before it began, and its run."""
         self._unstampable: dict[tuple[str, ...], tuple[str, float]] = {}
         """The paths that could not be examined, why not, and until when haft does not try again."""
         self._functions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
@@ -115,7 +115,7 @@ class Recall:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         is_leader = key not in self._flights
         if is_leader:
-            self._flights[key] = done, self._number()
+            self._flights[key] = done, self._number(), run.id
         try:
             return await self._run_and_keep(run, proceed, why, key, files)
         finally:
@@ -310,6 +310,7 @@ class Recall:
         flight = self._flights.get(key)
         if flight is None or flight[1] != self._number():
             return False
+        run.tell_waiting(flight[2], is_person=False)
         await asyncio.shield(flight[0])
         return True
 

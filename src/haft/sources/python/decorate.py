@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 from haft.contracts import BadConfig, Effects, TaskSupport
-from haft.sources.python.describe import Claims, path_parameters
+from haft.sources.python.describe import Claims, check_resource, path_parameters
 from haft.sources.python.invoke import Preprocess, PythonTool
 
 Parameters = ParamSpec("Parameters")
@@ -74,6 +74,7 @@ def tool(
     effects = Effects(readonly=readonly, cacheable=cacheable, network=network, idempotent=idempotent)
     if readonly and writes:
         raise BadConfig("a tool with `readonly=True` writes nothing", hint="leave out `writes`, or `readonly`")
+    check_resource(resource)
 
     def decorate(function: Callable[..., Any]) -> PythonTool[..., Any]:
         claims = Claims(

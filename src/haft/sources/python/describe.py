@@ -122,6 +122,12 @@ def path_parameters(function: Callable[..., Any], option: str, names: Sequence[s
     return tuple(names)
 
 
+def check_resource(resource: object) -> None:
+    """Raise `BadConfig` if this is no name of a resource."""
+    if resource is not None and not (isinstance(resource, str) and resource.strip()):
+        raise BadConfig(f"`resource={resource!r}` is no name", hint='write a name such as `resource="postgres:main"`')
+
+
 def refuse_unbound_method(function: Callable[..., Any]) -> None:
     """Refuse a method without its object, before `self` becomes a parameter of the tool."""
     qualified = str(getattr(function, "__qualname__", "")).rpartition("<locals>.")[2]

@@ -18,6 +18,7 @@ from haft.surfaces.cli.commands.tools import complete_names
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, find_changed, history, history_with, workspace_of, workspace_quietly
 from haft.surfaces.cli.screen.printing import facts, lines, say, table, verbatim
+from haft.surfaces.cli.screen.progress import waiting_words
 from haft.surfaces.cli.words.change_states import became_of
 from haft.surfaces.cli.words.run_completion import complete_run, complete_status
 from haft.surfaces.cli.words.times import clock, lasted, moment, since
@@ -224,7 +225,9 @@ def _described(
         if document.get(name):
             yield visible(f"{name}: {document[name]}")
     yield "states:"
-    yield from (f"  {clock(event.at)}  {event.status}" for event in run.states())
+    for event in run.states():
+        words = waiting_words(event)
+        yield f"  {clock(event.at)}  {event.status}{f': {words}' if words else ''}"
     yield "arguments:"
     yield from (f"  {visible(name)}: {visible(to_json_text(value))}" for name, value in document["arguments"].items())
     if children:

@@ -13,7 +13,7 @@ from haft.contracts import EXIT_CODES, BadUsage, Event
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import history_with, recover
 from haft.surfaces.cli.screen.printing import complain, data, lines, say
-from haft.surfaces.cli.screen.progress import Progress
+from haft.surfaces.cli.screen.progress import Progress, waiting_words
 from haft.surfaces.cli.words.run_completion import complete_run
 from haft.surfaces.cli.words.times import clock, lasted
 from haft.surfaces.cli.words.usage_errors import RUNS_HINT
@@ -156,7 +156,8 @@ class _Show:
                 self._progress.clear()
                 if not self._quiet:
                     self._end_line()
-                    say(f"{event.run} {event.status}")
+                    words = waiting_words(event)
+                    say(f"{event.run} {event.status}{f': {words}' if words else ''}")
             case "outcome":
                 self._progress.clear()
                 if not self._any:

@@ -15,6 +15,14 @@ _BAR: Final = 20
 _WAITING: Final = {"queued": "waiting in the queue", "cancellation-requested": "cancelling"}
 
 
+def waiting_words(event: Event) -> str:
+    """For which run a run waits, according to its status event; empty if the event does not say so."""
+    other = event.facts.get("waitsFor")
+    if event.status != "queued" or other is None:
+        return ""
+    return f"waiting for {other}" + (", which waits for a person" if event.facts.get("blockedOn") == "person" else "")
+
+
 class Progress:
     """Shows the progress of a run on stderr."""
 
@@ -32,7 +40,7 @@ class Progress:
         if event.type == "progress":
             self._show(_words(event), may_draw=may_draw)
         elif event.type == "status" and self._redraws and event.status in _WAITING and event.seq > 0:
-            self._show(_WAITING[event.status], may_draw=may_draw)
+            self._show(waiting_words(event) or _WAITING[event.status], may_draw=may_draw)
         elif event.type == "status" and event.status == "blocked-on-user":
             self.clear()
 
