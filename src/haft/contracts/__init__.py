@@ -189,8 +189,8 @@ else:
             "renamed_fields": "with_current_names",
             "errors": (
                 "AmbiguousRun BadApprover BadBatchApprover BadConfig BadUsage Bug Busy CallError Conflict Deadlock "
-                "DependencyFailed EXIT_CODES Failure HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild "
-                "NeedsPerson NotCovered NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient "
+                "DependencyFailed EXIT_CODES Failure HaftError InvalidArguments LeaseLost LimitExceeded MachineError "
+                "NeedsBuild NeedsPerson NotCovered NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient "
                 "Rejected ScratchFull StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownEnd "
                 "UnknownRequest UnknownRun UnknownTool SandboxDenied near_miss"
             ),

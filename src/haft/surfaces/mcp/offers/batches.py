@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import Outcome, Principal, UnknownTool
+from haft.contracts import BadUsage, Outcome, Principal, UnknownTool
 from haft.service import BatchedCall, read_calls
 from haft.surfaces.mcp.calls import CallRequest, Calls, ProgressReport, wants_events
 from haft.surfaces.mcp.offers.offered_tools import OfferedTools
@@ -60,9 +60,10 @@ class OwnCall:
     params: Mapping[str, Any]
 
 
-async def call_together(calls: Calls, offered: OfferedTools, call: OwnCall) -> dict[str, Any]:
-    """Make the calls of a batch, and wait for them. If the client cancels its request, all calls are cancelled."""
-    read = [_offered(each, offered, call.caller.thread) for each in read_calls(call.arguments["calls"])]
+async def call_together(calls: Calls, offered: OfferedTools, own: Container[str], call: OwnCall) -> dict[str, Any]:
+    """Make the calls of a batch, and wait for them. If the client cancels its request, all calls are cancelled. `own`
+    are haft's own tools, which are in no batch."""
+    read = [_offered(each, offered, own, call.caller.thread) for each in read_calls(call.arguments["calls"])]
     batch = calls.begin_batch(call.caller, read)
     request = CallRequest(call.context, "batch", call.arguments, call.caller, call.params)
     reporting = asyncio.create_task(ProgressReport(request).follow(batch)) if wants_events(request) else None
@@ -82,9 +83,11 @@ async def call_together(calls: Calls, offered: OfferedTools, call: OwnCall) -> d
     return _result(batch, read, calls)
 
 
-def _offered(call: BatchedCall, offered: OfferedTools, thread: str | None) -> BatchedCall:
+def _offered(call: BatchedCall, offered: OfferedTools, own: Container[str], thread: str | None) -> BatchedCall:
     """The call with haft's own name of the tool. A tool that the server does not offer makes this call fail, and no
     other."""
+    if call.tool in own:
+        return replace(call, refusal=BadUsage(f"`{call.tool}` cannot be called in a batch", hint="call it by itself"))
     real = offered.real_name(call.tool)
     if real is not None:
         return replace(call, tool=real)

@@ -228,7 +228,7 @@ class OwnTools:
         }
 
     async def _batch(self, call: OwnCall) -> dict[str, Any]:
-        return await call_together(self._calls, self._offered, call)
+        return await call_together(self._calls, self._offered, self._tools, call)
 
     async def _undo(self, call: OwnCall) -> dict[str, Any]:
         name = call.arguments.get("run")
