@@ -138,6 +138,18 @@ def test_the_person_sees_all_calls_and_answers_for_all(haft, batch, terminal):
     assert "3 of 3 calls of the batch are done" in here.seen
 
 
+@pytest.mark.parametrize("stream", [[], ["--stream"]], ids=["outcomes", "stream"])
+def test_nothing_is_printed_into_the_question(haft, batch, terminal, stream):
+    haft("permissions", "add", "allow", "shell", "--match", "command=sleep *")
+    here = terminal(*batch([{"id": "s", "tool": "shell", "args": {"command": "sleep 1"}}, WRITE, TOUCH]), *stream)
+    here.until(ASKED)
+    until(lambda: haft("log", "--status", "done", "--json").json)
+    here.type("y\n")
+    assert here.end() == 0
+    assert f"{ASKED}y" in here.seen
+    assert "done" in here.seen.partition(ASKED)[2], "what was held back is printed after the answer"
+
+
 def test_the_person_answers_for_some_and_each(haft, batch, terminal):
     here = terminal(*batch([WRITE, TOUCH, {"tool": "shell", "args": {"command": "touch other"}}]))
     here.until(ASKED)

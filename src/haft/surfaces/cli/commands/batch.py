@@ -7,6 +7,7 @@ prints.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ def call_batch(
     calls are done, else that of the first call in the list that is not."""
     options = context.find_object(Globals) or Globals()
     from haft.service import ToolService
-    from haft.surfaces.cli.person.approver import approve_all, terminal_approver
+    from haft.surfaces.cli.person.approver import TerminalApprover, approve_all, terminal_approver
     from haft.surfaces.cli.person.interrupts import Interrupts
     from haft.surfaces.cli.place import (
         agent_of_this_process,
@@ -103,8 +104,9 @@ def call_batch(
     if dry_run:
         _show_plan(asyncio.run(_plan(service, calls)), options)
         return
+    turn = approver.turn if isinstance(approver, TerminalApprover) and is_terminal(sys.stdout) else None
     printer = _Printer(options, stream=stream, tells_waiting=not options.quiet and approver is None)
-    context.exit(_exit_code(asyncio.run(_perform(service, calls, printer, interrupts))))
+    context.exit(_exit_code(asyncio.run(_perform(service, calls, printer, interrupts, turn))))
 
 
 async def _plan(service: ToolService, calls: Sequence[Any]) -> BatchPlan:
@@ -113,15 +115,17 @@ async def _plan(service: ToolService, calls: Sequence[Any]) -> BatchPlan:
 
 
 async def _perform(
-    service: ToolService, calls: Sequence[Any], printer: _Printer, interrupts: Interrupts
+    service: ToolService, calls: Sequence[Any], printer: _Printer, interrupts: Interrupts, turn: asyncio.Lock | None
 ) -> Sequence[Outcome]:
+    """Make the calls, and print them. `turn` is held while the person at the terminal is asked."""
     async with service:
         with interrupts:
             batch = service.batch(calls)
             interrupts.cancels(batch.cancel)
             try:
                 async for event in batch:
-                    await asyncio.to_thread(printer.show, event, batch)
+                    async with turn or contextlib.nullcontext():
+                        await asyncio.to_thread(printer.show, event, batch)
                 outcomes = await batch
                 await asyncio.to_thread(printer.end, batch, outcomes)
             except BrokenPipeError:
