@@ -428,6 +428,38 @@ def test_a_method_that_answers_for_a_batch_need_not_be_asynchronous(places):
     run_with(places, body, approver=Person())
 
 
+@pytest.mark.parametrize(("isolation", "code"), [("snapshot", None), ("serial", "conflict")])
+def test_the_isolation_holds_for_each_call_of_a_batch(places, tmp_path, isolation, code):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    (places["workspace"] / "a").write_text("old")
+
+    async def body(service):
+        calls = [("shell", {"command": f"cat a > copy; cat {gate}"})]
+        batch = service.batch(calls, isolation=isolation, grants={"read": [str(gate)]})
+        opened = await asyncio.to_thread(open, gate, "w")  # Opened as soon as the call has read the file.
+        with opened:
+            assert (await service.call(*write("a", "new"))).ok
+        (outcome,) = await batch
+        assert (outcome.error and outcome.error.code) == code
+
+    run_with(places, body)
+
+
+def test_a_batch_can_be_kept_from_the_cache(places):
+    (places["workspace"] / "a").write_text("two")
+
+    async def body(service):
+        search = ("search", {"pattern": "two"})
+        async with asyncio.timeout(30):
+            while not (await service.batch([search]))[0].cached:
+                pass
+        outcomes = await service.batch([search, search], uses_cache=False)
+        assert [outcome.cached for outcome in outcomes] == [False, False]
+
+    run_with(places, body)
+
+
 class Counting:
     """Approves everything, and remembers what it was asked."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -120,6 +121,26 @@ def test_a_batch_is_cancelled_from_another_process(haft, batch, ended):
     out, _err = running.communicate(timeout=60)
     assert [each["error"]["code"] for each in json.loads(out)["outcomes"]] == ["cancelled", "cancelled"]
     assert not (haft.workspace / "made").exists()
+
+
+def test_the_id_is_printed_on_stderr_when_the_batch_starts(haft, batch, terminal):
+    said = haft(*batch([READ]))
+    assert said.err.splitlines()[0] == f"batch {said.json['batch']}"
+    assert haft(*batch([READ]), "--quiet").err == ""
+    here = terminal(*batch([{"tool": "shell", "args": {"command": "sleep 600"}}]), "--approve", NO_COLOR="1")
+    here.until("batch b_")
+    here.until("\n")
+    name = re.search(r"batch (b_\w+)\n", here.seen)[1]
+    until(lambda: haft("cancel", name).code == 0)  # The calls are recorded a moment later.
+    assert here.end() == 130
+
+
+def test_no_cache_and_isolation_hold_for_all_calls(haft, batch):
+    words = batch([{"tool": "search", "args": {"pattern": "two"}}] * 2)
+    until(lambda: haft(*words).json["outcomes"][0]["cached"])
+    assert [each["cached"] for each in haft(*words, "--no-cache").json["outcomes"]] == [False, False]
+    refused = haft(*batch([READ]), "--isolation", "none")
+    assert refused.code == 2 and "`--isolation` is `snapshot` or `serial`, not `none`" in refused.err
 
 
 ASKED = "calls? [y/N, numbers, e(ach), ?] "
