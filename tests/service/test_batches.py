@@ -392,20 +392,72 @@ def test_a_plain_approver_is_asked_about_one_call_after_another(places):
     assert sorted(asked) == [("a", 3), ("b", 3), ("c", 3)]
 
 
-def test_a_wrong_answer_to_a_question_about_a_batch_approves_nothing(places):
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [([True], "returned a list of 1 for 2 requests"), ({"a": True}, "returned dict {'a': True} for 2 requests")],
+)
+def test_a_wrong_answer_to_a_question_about_a_batch_approves_nothing(places, answer, words):
     class Person:
         async def __call__(self, request):
             raise AssertionError
 
         async def approve_batch(self, requests):
-            return [True]
+            return answer
 
     async def body(service):
         outcomes = await service.batch([write("a", "x"), write("b", "x")])
-        assert {outcome.status for outcome in outcomes} == {"rejected-by-user"}
+        assert {outcome.error.code for outcome in outcomes} == {"bad-approver"}
+        assert all(words in outcome.error.message for outcome in outcomes)
 
     run_with(places, body, approver=Person())
     assert os.listdir(places["workspace"]) == []
+
+
+def test_a_method_that_answers_for_a_batch_need_not_be_asynchronous(places):
+    class Person:
+        def __call__(self, request):
+            raise AssertionError
+
+        def approve_batch(self, requests):
+            return [request.arguments["path"] == "a" for request in requests]
+
+    async def body(service):
+        outcomes = await service.batch([write("a", "x"), write("b", "x")])
+        assert [outcome.status for outcome in outcomes] == ["done", "rejected-by-user"]
+
+    run_with(places, body, approver=Person())
+
+
+@pytest.mark.parametrize(("isolation", "code"), [("snapshot", None), ("serial", "conflict")])
+def test_the_isolation_holds_for_each_call_of_a_batch(places, tmp_path, isolation, code):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    (places["workspace"] / "a").write_text("old")
+
+    async def body(service):
+        calls = [("shell", {"command": f"cat a > copy; cat {gate}"})]
+        batch = service.batch(calls, isolation=isolation, grants={"read": [str(gate)]})
+        opened = await asyncio.to_thread(open, gate, "w")  # Opened as soon as the call has read the file.
+        with opened:
+            assert (await service.call(*write("a", "new"))).ok
+        (outcome,) = await batch
+        assert (outcome.error and outcome.error.code) == code
+
+    run_with(places, body)
+
+
+def test_a_batch_can_be_kept_from_the_cache(places):
+    (places["workspace"] / "a").write_text("two")
+
+    async def body(service):
+        search = ("search", {"pattern": "two"})
+        async with asyncio.timeout(30):
+            while not (await service.batch([search]))[0].cached:
+                pass
+        outcomes = await service.batch([search, search], uses_cache=False)
+        assert [outcome.cached for outcome in outcomes] == [False, False]
+
+    run_with(places, body)
 
 
 class Counting:

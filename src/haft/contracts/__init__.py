@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         EXIT_CODES,
         AmbiguousRun,
         BadApprover,
+        BadBatchApprover,
         BadConfig,
         BadUsage,
         Bug,
@@ -187,9 +188,9 @@ else:
             "Approver DecidedPart Decision Delegation Scope",
             "renamed_fields": "with_current_names",
             "errors": (
-                "AmbiguousRun BadApprover BadConfig BadUsage Bug Busy CallError Conflict Deadlock DependencyFailed "
-                "EXIT_CODES Failure HaftError InvalidArguments LeaseLost LimitExceeded MachineError NeedsBuild "
-                "NeedsPerson NotCovered NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient "
+                "AmbiguousRun BadApprover BadBatchApprover BadConfig BadUsage Bug Busy CallError Conflict Deadlock "
+                "DependencyFailed EXIT_CODES Failure HaftError InvalidArguments LeaseLost LimitExceeded MachineError "
+                "NeedsBuild NeedsPerson NotCovered NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient "
                 "Rejected ScratchFull StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownEnd "
                 "UnknownRequest UnknownRun UnknownTool SandboxDenied near_miss"
             ),

@@ -220,5 +220,6 @@ name of the tool, and does not look at `request.connection`, opens no host. In t
 of tools (`request.question`) only with `answers_questions=True`.
 
 An approver may be an object that can be called and that also has a method `approve_batch(requests)`. It gets the
-requests of all calls of a batch that need approval, and returns a list with one answer for each, in the same order. An
-approver without this method is asked about one call after another."""
+requests of all calls of a batch that need approval, and returns a list with one answer for each, in the same order;
+like the approver, it is asynchronous if it waits. An approver without this method is asked about one call after
+another."""

@@ -34,6 +34,7 @@
     │   │   └── NoNetworkByHost  bad-config          exit 2 (this machine cannot restrict the network to hosts)
     │   └── StartFailed          tool-failed         exit 1 (the tool could not be started)
     ├── BadApprover              bad-approver        exit 1 (the program that uses haft must be fixed)
+    │   └── BadBatchApprover     (`approve_batch` did not return one answer for each request)
     └── Bug                      internal-error      exit 1 (haft must be fixed)
 
 Each error has a stable code, a message, an optional hint, and whether a retry can help. Most classes build the message
@@ -369,6 +370,17 @@ class BadApprover(HaftError):
         super().__init__(
             f"{what} is {type(given).__name__} {given!r:.80}, which is neither yes nor no: the call was not approved",
             hint="an approver returns True, False or an ApprovalAnswer, whose `approved` is True or False",
+        )
+
+
+class BadBatchApprover(BadApprover):
+    """The method `approve_batch` of an approver did not return one answer for each request."""
+
+    def __init__(self, given: object, requests: int) -> None:
+        what = f"a list of {len(given)}" if isinstance(given, list | tuple) else f"{type(given).__name__} {given!r:.80}"
+        super(BadApprover, self).__init__(
+            f"`approve_batch` returned {what} for {requests} requests: no call was approved",
+            hint="`approve_batch` returns a list with one answer for each request, in their order",
         )
 
 

@@ -22,6 +22,7 @@ from haft.contracts import (
     ApprovalRequest,
     Approver,
     BadApprover,
+    BadBatchApprover,
     Call,
     Confinement,
     HaftError,
@@ -395,7 +396,7 @@ class _ApproverTask:
         assert self._approver is not None
         try:
             given = await self._untrusted.guard(_answer(self._approver, request))
-        except (asyncio.CancelledError, KeyboardInterrupt, NotCovered):
+        except (asyncio.CancelledError, KeyboardInterrupt, NotCovered, BadBatchApprover):
             raise
         except Unanswered as error:
             return ReceivedAnswer(ApprovalAnswer(approved=False, message=str(error)), "expiry")

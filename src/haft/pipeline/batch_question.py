@@ -7,13 +7,15 @@ them is cancelled, or answered in the inbox, the question goes on for the others
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+import inspect
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from haft.contracts import ApprovalRequest, BadApprover
+from haft.contracts import ApprovalRequest, BadBatchApprover
 from haft.pipeline.run import Run
 
-AskTogether = Callable[[Sequence[ApprovalRequest]], Awaitable[Sequence[Any]]]
+AskTogether = Callable[[Sequence[ApprovalRequest]], Any]
+"""The method `approve_batch` of an approver. Like the approver itself, it can be asynchronous or not."""
 
 
 class BatchQuestion:
@@ -57,9 +59,10 @@ class BatchQuestion:
     @staticmethod
     async def _answer_all(ask: AskTogether, asked: Sequence[tuple[ApprovalRequest, asyncio.Future[Any]]]) -> None:
         try:
-            answers = await ask([request for request, _ in asked])
+            given = ask([request for request, _ in asked])
+            answers = await given if inspect.isawaitable(given) else given
             if not isinstance(answers, list | tuple) or len(answers) != len(asked):
-                raise BadApprover(answers, f"the answer of `approve_batch` to {len(asked)} requests")
+                raise BadBatchApprover(answers, len(asked))
         except asyncio.CancelledError:
             raise
         except BaseException as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from haft.contracts import BadUsage, CallError, InvalidArguments, near_miss, own_copy
+from haft.contracts import BadUsage, HaftError, InvalidArguments, near_miss, own_copy
 from haft.values import dataclass
 
 KEYS: Final = ("id", "tool", "args", "after", "timeout")
@@ -31,7 +31,7 @@ class BatchedCall:
     after: tuple[str, ...] = ()
     """The calls that must have ended with success before this call starts."""
     timeout: float | None = None
-    refusal: CallError | None = None
+    refusal: HaftError | None = None
     """Why the call fails although the tool may exist: a surface does not offer it."""
 
 

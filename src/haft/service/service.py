@@ -353,6 +353,8 @@ class ToolService:
         env: Mapping[str, str] | None = None,
         config: Mapping[str, Any] | None = None,
         grants: Grants | Mapping[str, Any] | None = None,
+        isolation: Isolation | None = None,
+        uses_cache: bool = True,
     ) -> BatchRun:
         """Make several calls at once. Returns the batch at once: await it for the outcomes in the order given, iterate
         over it for the events of all calls, cancel it. Each call is a pair of a tool's name and arguments, or a table
@@ -370,6 +372,8 @@ class ToolService:
             env=env,
             config=config,
             grants=grants,
+            isolation=isolation,
+            uses_cache=uses_cache,
         )
 
     async def plan_batch(self, calls: Iterable[Any], *, thread: str | None = None, cwd: str | None = None) -> BatchPlan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -122,6 +123,26 @@ def test_a_batch_is_cancelled_from_another_process(haft, batch, ended):
     assert not (haft.workspace / "made").exists()
 
 
+def test_the_id_is_printed_on_stderr_when_the_batch_starts(haft, batch, terminal):
+    said = haft(*batch([READ]))
+    assert said.err.splitlines()[0] == f"batch {said.json['batch']}"
+    assert haft(*batch([READ]), "--quiet").err == ""
+    here = terminal(*batch([{"tool": "shell", "args": {"command": "sleep 600"}}]), "--approve", NO_COLOR="1")
+    here.until("batch b_")
+    here.until("\n")
+    name = re.search(r"batch (b_\w+)\n", here.seen)[1]
+    until(lambda: haft("cancel", name).code == 0)  # The calls are recorded a moment later.
+    assert here.end() == 130
+
+
+def test_no_cache_and_isolation_hold_for_all_calls(haft, batch):
+    words = batch([{"tool": "search", "args": {"pattern": "two"}}] * 2)
+    until(lambda: haft(*words).json["outcomes"][0]["cached"])
+    assert [each["cached"] for each in haft(*words, "--no-cache").json["outcomes"]] == [False, False]
+    refused = haft(*batch([READ]), "--isolation", "none")
+    assert refused.code == 2 and "`--isolation` is `snapshot` or `serial`, not `none`" in refused.err
+
+
 ASKED = "calls? [y/N, numbers, e(ach), ?] "
 
 
@@ -136,6 +157,18 @@ def test_the_person_sees_all_calls_and_answers_for_all(haft, batch, terminal):
     assert (haft.workspace / "new").exists() and (haft.workspace / "made").exists()
     assert "2: read_file done\none\ntwo\nthree\n" in here.seen
     assert "3 of 3 calls of the batch are done" in here.seen
+
+
+@pytest.mark.parametrize("stream", [[], ["--stream"]], ids=["outcomes", "stream"])
+def test_nothing_is_printed_into_the_question(haft, batch, terminal, stream):
+    haft("permissions", "add", "allow", "shell", "--match", "command=sleep *")
+    here = terminal(*batch([{"id": "s", "tool": "shell", "args": {"command": "sleep 1"}}, WRITE, TOUCH]), *stream)
+    here.until(ASKED)
+    until(lambda: haft("log", "--status", "done", "--json").json)
+    here.type("y\n")
+    assert here.end() == 0
+    assert f"{ASKED}y" in here.seen
+    assert "done" in here.seen.partition(ASKED)[2], "what was held back is printed after the answer"
 
 
 def test_the_person_answers_for_some_and_each(haft, batch, terminal):

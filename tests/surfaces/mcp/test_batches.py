@@ -48,6 +48,19 @@ def test_a_tool_that_the_server_does_not_offer_cannot_be_called_in_a_batch(serve
     asyncio.run(main())
 
 
+def test_the_tools_of_haft_itself_cannot_be_called_in_a_batch(served):
+    async def main():
+        async with served("legacy", settings=RULES) as (client, _service):
+            calls = [{"tool": "undo"}, {"tool": "batch", "args": {"calls": CALLS}}, {"tool": "runs"}]
+            result = await client.call_tool("batch", {"calls": calls})
+            for tool_call, each in zip(calls, result.structured_content["outcomes"], strict=True):
+                assert each["error"]["code"] == "bad-usage"
+                assert each["error"]["message"] == f"`{tool_call['tool']}` cannot be called in a batch"
+                assert each["error"]["hint"] == "call it by itself"
+
+    asyncio.run(main())
+
+
 def test_a_wrong_list_is_an_error_and_nothing_runs(served):
     async def main():
         async with served("legacy", settings=RULES) as (client, service):

@@ -505,3 +505,117 @@ def test_a_client_that_refuses_to_sample_declines(places):
         assert (model["action"], roots["action"]) == ("decline", "accept")
 
     run(places, body)
+
+
+WRITES = [{"id": text, "tool": "write", "args": {"text": text}} for text in ("a", "b", "c")]
+
+
+def decisions(*said, **more):
+    return {**{f"call_{number}": each for number, each in enumerate(said, 1)}, **more}
+
+
+@pytest.mark.parametrize("era", [MODERN, LEGACY])
+def test_the_calls_of_a_batch_are_asked_in_one_form(places, era):
+    async def body(served):
+        client = await served.connect(era)
+        given = decisions("approve", "reject", "approve", note="not b")
+        client.on_request = answering(accepted(**given))
+        ended = await client.call("batch", {"calls": WRITES})
+        if era == MODERN:
+            (form,) = ended["inputRequests"].values()
+            response = {"approval": accepted(**given)}
+            ended = await again(client, ended, "batch", response, {"calls": WRITES})
+        else:
+            (form,) = client.requests
+        schema, message = form["params"]["requestedSchema"], form["params"]["message"]
+        assert schema["required"] == ["call_1", "call_2", "call_3"]
+        assert schema["properties"]["call_2"]["enum"] == ["approve", "reject"]
+        assert [f"call {number} of 3" in message for number in (1, 2, 3)] == [True] * 3
+        assert message.index("text: a") < message.index("text: b") < message.index("text: c")
+        outcomes = ended["structuredContent"]["outcomes"]
+        assert [each["status"] for each in outcomes] == ["done", "rejected-by-user", "done"]
+        assert "not b" in outcomes[1]["error"]["message"]
+        records = await served.service.runs.find(tool="write")
+        assert {record.outcome["decision"]["by"] for record in records} == {"client agent"}
+
+    run(places, body)
+
+
+def test_an_answer_that_leaves_out_a_call_of_a_batch_answers_none(places):
+    async def body(served):
+        client = await served.connect(LEGACY)
+        client.on_request = answering(accepted(call_1="approve"), accepted(**decisions("reject", "reject")))
+        ended = await client.call("batch", {"calls": WRITES[:2]})
+        assert "`call_2` is neither approve nor reject" in client.requests[1]["params"]["message"]
+        outcomes = ended["structuredContent"]["outcomes"]
+        assert [each["status"] for each in outcomes] == ["rejected-by-user"] * 2
+
+    run(places, body)
+
+
+def test_calls_of_a_batch_that_do_not_fit_into_one_form_are_asked_one_after_the_other(places):
+    async def body(served):
+        client = await served.connect(LEGACY)
+        client.on_request = answering(accepted(decision="approve"), accepted(decision="reject"))
+        calls = [{"tool": "write", "args": {"text": text * 30_000}} for text in "ab"]
+        ended = await client.call("batch", {"calls": calls})
+        assert [request["params"]["requestedSchema"]["required"] for request in client.requests] == [["decision"]] * 2
+        outcomes = ended["structuredContent"]["outcomes"]
+        assert [each["status"] for each in outcomes] == ["done", "rejected-by-user"]
+
+    run(places, body)
+
+
+def test_a_call_of_a_batch_that_was_answered_elsewhere_is_not_asked_any_more(places):
+    async def body(served):
+        client = await served.connect(LEGACY)
+
+        async def answer(request):
+            if len(client.requests) > 1:
+                return accepted(**decisions("approve", "approve"))
+            (first, *_) = await served.inbox(3)
+            await served.service.reject(first.id)
+            return None
+
+        client.on_request = answer
+        ended = await client.call("batch", {"calls": WRITES})
+        assert client.requests[1]["params"]["requestedSchema"]["required"] == ["call_1", "call_2"]
+        outcomes = ended["structuredContent"]["outcomes"]
+        assert sorted(each["status"] for each in outcomes) == ["done", "done", "rejected-by-user"]
+
+    run(places, body)
+
+
+@pytest.mark.parametrize("era", [MODERN, LEGACY])
+def test_a_batch_whose_client_shows_no_person_names_what_waits(places, era):
+    async def body(served):
+        client = await served.connect(era)
+        client.on_request = answering({"action": "cancel"})
+        arguments = {"calls": WRITES[:2], "seconds": 1}
+        found = await client.call("batch", arguments)
+        if era == MODERN:
+            found = await again(client, found, "batch", {"approval": {"action": "cancel"}}, arguments)
+        waiting = {each.run: each.id for each in await served.inbox(2)}
+        for each in found["structuredContent"]["outcomes"]:
+            assert each["status"] == "blocked-on-user" and each["request"] == waiting[each["run"]]
+            assert f"`haft approve {each['request']}`" in each["message"]
+        batch = found["structuredContent"]["batch"]
+        assert f"`haft approve {batch}`" in found["content"][-1]["text"]
+        await served.service.approve(batch)
+        ended = await client.call("wait", {"run": found["structuredContent"]["outcomes"][0]["run"]})
+        assert ended["content"][0]["text"] == "wrote a"
+
+    run(places, body)
+
+
+def test_a_batch_of_a_server_that_has_ended_is_not_made_again(places):
+    async def body(served):
+        client = await served.connect()
+        found = await client.call("batch", {"calls": WRITES[:2]})
+        served.waiting._batches.clear()
+        response = {"approval": accepted(**decisions("approve", "approve"))}
+        ended = await again(client, found, "batch", response, {"calls": WRITES[:2]})
+        assert ended["isError"] is True and "has ended" in ended["content"][0]["text"]
+        assert len(await served.service.runs.find(tool="write")) == 2
+
+    run(places, body)

@@ -96,6 +96,7 @@ class HostBatches:
                 env=options.get("env"),
                 config=options.get("config"),
                 grants=options.get("grants"),
+                isolation=options.get("isolation"),
             )
         batch = pipeline.batch(read)
         runs: list[Run] = []

@@ -32,6 +32,8 @@ PROGRESS_SECONDS: Final = 0.5
 """The shortest time between two notifications about output. Output can come much faster than anyone reads."""
 
 
+LONGEST_WAIT: Final = 50.0
+"""Seconds that `wait` and `batch` wait by default: some clients give up on a call after 60."""
 MOST_UNFINISHED: Final = 256
 """How many runs of one client may be in progress, or wait, at once. More would bury the inbox of the person."""
 
@@ -58,6 +60,13 @@ CallerOf = Callable[["ServerRequestContext[Any, Any]"], Principal]
 Wait = Callable[[CallRequest, "Run"], Awaitable["Outcome | dict[str, Any]"]]
 """Waits for a run on behalf of a request. Returns the outcome, or another result of the call, as MCP writes it."""
 
+WaitBatch = Callable[[CallRequest, "BatchRun", "float | None"], Awaitable["dict[str, Any] | None"]]
+"""Waits for a batch on behalf of a request, for so many seconds. Returns a result that asks the client something, or
+None: then the calls or the wait have ended."""
+
+JoinBatch = Callable[[CallRequest], "BatchRun | None"]
+"""The batch that a repeated request waits for; None if the request starts a new one."""
+
 Join = Callable[[CallRequest], Awaitable["Run | Outcome | None"]]
 """The run that a repeated request waits for, or its outcome; None if the request starts a new run."""
 
@@ -71,6 +80,8 @@ class Calls:
         self.caller_of = caller_of
         self.wait: Wait = wait_for_outcome
         self.join: Join = no_join
+        self.wait_batch: WaitBatch
+        self.join_batch: JoinBatch
         self._unfinished: dict[str, list[Run]] = {}
         """The runs that each client started, without those that are known to have ended."""
         self.after_skill: Callable[[], Awaitable[None]] | None = None
@@ -121,6 +132,11 @@ class Calls:
         batch = self._service.batch(calls, who=caller, thread=caller.thread)
         self._unfinished[caller.who] += batch.runs
         return batch
+
+    async def waiting_requests(self) -> dict[str, str]:
+        """The requests of this workspace that wait for a person, by the runs that wait for them."""
+        found = await self._service.approvals.waiting()
+        return {(each.shown["chain"] or [each.run])[0]: each.id for each in reversed(found)}
 
     async def follow(self, context: ServerRequestContext[Any, Any], start: Callable[[], Run]) -> Outcome:
         """Start a run that is no call of a tool, and wait for its end. No dialogue ends the wait earlier."""

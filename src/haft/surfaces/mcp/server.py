@@ -94,6 +94,7 @@ class HaftServer:
         self.server.middleware[:] = [self._short_way]
         self.waiting = WaitingCalls(service, dialogue or Dialogue())
         self.calls.wait, self.calls.join = self.waiting.wait, self.waiting.join
+        self.calls.wait_batch, self.calls.join_batch = self.waiting.wait_batch, self.waiting.join_batch
         self.tasks = Tasks(self.waiting, caller_of, self.calls.result)
         self.tasks.add_to(self.server)
 

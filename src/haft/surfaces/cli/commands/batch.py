@@ -7,8 +7,9 @@ prints.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,6 +41,13 @@ if TYPE_CHECKING:
 @click.option(
     "--thread", metavar="T", help="The thread that the calls belong to. Default: the thread of this terminal."
 )
+@click.option("--no-cache", is_flag=True, help="Run the tools, even if answers of equal calls are kept.")
+@click.option(
+    "--isolation",
+    metavar="snapshot|serial",
+    help="How each call is isolated from other callers, as with `haft tools use`. Default: as a rule or the setting "
+    "changes.isolation says.",
+)
 @click.pass_context
 def call_batch(
     context: click.Context,
@@ -49,6 +57,8 @@ def call_batch(
     approve: bool,
     wait: str | None,
     thread: str | None,
+    no_cache: bool,
+    isolation: str | None,
 ) -> None:
     """Make several calls at once. FILE has a JSON array of calls, or one call a line: `{"tool": …, "args": {…}}`.
 
@@ -62,7 +72,7 @@ def call_batch(
     calls are done, else that of the first call in the list that is not."""
     options = context.find_object(Globals) or Globals()
     from haft.service import ToolService
-    from haft.surfaces.cli.person.approver import approve_all, terminal_approver
+    from haft.surfaces.cli.person.approver import TerminalApprover, approve_all, terminal_approver
     from haft.surfaces.cli.person.interrupts import Interrupts
     from haft.surfaces.cli.place import (
         agent_of_this_process,
@@ -74,11 +84,12 @@ def call_batch(
     from haft.surfaces.cli.screen.display import Collected
     from haft.surfaces.cli.screen.progress import Progress
     from haft.surfaces.cli.words.threads import terminal_thread, thread_lifetime
-    from haft.surfaces.cli.words.use_options import seconds_of
+    from haft.surfaces.cli.words.use_options import isolation_of, seconds_of
 
     if stream and dry_run:
         raise BadUsage("`--stream` and `--dry-run` cannot be used together")
     seconds = seconds_of("--wait", wait)
+    call_options = {"isolation": isolation_of(isolation), "uses_cache": not no_cache}
     if approve:
         require_person("tools batch --approve")
     calls = read_batch(file)
@@ -103,8 +114,10 @@ def call_batch(
     if dry_run:
         _show_plan(asyncio.run(_plan(service, calls)), options)
         return
+    turn = approver.turn if isinstance(approver, TerminalApprover) and is_terminal(sys.stdout) else None
     printer = _Printer(options, stream=stream, tells_waiting=not options.quiet and approver is None)
-    context.exit(_exit_code(asyncio.run(_perform(service, calls, printer, interrupts))))
+    outcomes = asyncio.run(_perform(service, calls, call_options, printer, interrupts, turn))
+    context.exit(_exit_code(outcomes))
 
 
 async def _plan(service: ToolService, calls: Sequence[Any]) -> BatchPlan:
@@ -113,15 +126,23 @@ async def _plan(service: ToolService, calls: Sequence[Any]) -> BatchPlan:
 
 
 async def _perform(
-    service: ToolService, calls: Sequence[Any], printer: _Printer, interrupts: Interrupts
+    service: ToolService,
+    calls: Sequence[Any],
+    options: Mapping[str, Any],
+    printer: _Printer,
+    interrupts: Interrupts,
+    turn: asyncio.Lock | None,
 ) -> Sequence[Outcome]:
+    """Make the calls with these options, and print them. `turn` is held while the person at the terminal is asked."""
     async with service:
         with interrupts:
-            batch = service.batch(calls)
+            batch = service.batch(calls, **options)
             interrupts.cancels(batch.cancel)
+            printer.begin(batch)
             try:
                 async for event in batch:
-                    await asyncio.to_thread(printer.show, event, batch)
+                    async with turn or contextlib.nullcontext():
+                        await asyncio.to_thread(printer.show, event, batch)
                 outcomes = await batch
                 await asyncio.to_thread(printer.end, batch, outcomes)
             except BrokenPipeError:
@@ -146,6 +167,11 @@ class _Printer:
         self._quiet = options.quiet
         self._tells_waiting = tells_waiting
         self._printed = 0
+
+    def begin(self, batch: BatchRun) -> None:
+        """Print the batch's id, with which others can cancel it."""
+        if not self._quiet:
+            say(f"batch {batch.id}")
 
     def show(self, event: Event, batch: BatchRun) -> None:
         if self._stream:

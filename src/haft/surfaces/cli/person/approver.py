@@ -18,7 +18,6 @@ import click
 from haft.contracts import (
     ApprovalAnswer,
     ApprovalRequest,
-    Approver,
     BadUsage,
     Grants,
     HaftError,
@@ -66,7 +65,7 @@ async def approve_all(request: ApprovalRequest) -> ApprovalAnswer:
 
 def terminal_approver(
     interrupts: Interrupts, workspace: str, display: Display, thread_lifetime: str | None
-) -> Approver | None:
+) -> TerminalApprover | None:
     """An approver that asks the person at the terminal; None if there is no terminal. `thread_lifetime` says in words
     how long an answer for the thread holds; None if it would hold for this call only."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
@@ -85,11 +84,12 @@ class TerminalApprover:
         self._workspace = workspace
         self._display = display
         self._thread_lifetime = thread_lifetime
-        self._turn = asyncio.Lock()
-        """Held while the person answers. A call can have several connections that wait, and a batch several calls."""
+        self.turn = asyncio.Lock()
+        """Held while the person answers. A call can have several connections that wait, and a batch several calls.
+        Whoever prints meanwhile takes it, so that nothing gets into the question."""
 
     async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer:
-        async with self._turn:
+        async with self.turn:
             try:
                 return await self._ask(request)
             except asyncio.CancelledError:
@@ -99,7 +99,7 @@ class TerminalApprover:
 
     async def approve_batch(self, requests: Sequence[ApprovalRequest]) -> list[ApprovalAnswer]:
         """The answers to the requests of a batch, of which the person sees all before answering."""
-        async with self._turn:
+        async with self.turn:
             try:
                 return await ask_about_batch(requests, self._workspace, self._ask)
             except asyncio.CancelledError:

@@ -53,7 +53,7 @@ class UseOptions:
             wait=seconds_of("--wait", line.value("--wait")),
             timeout=seconds_of("--timeout", line.value("--timeout")),
             thread=line.value("--thread"),
-            isolation=_isolation(line.value("--isolation")),
+            isolation=isolation_of(line.value("--isolation")),
             config={name: _read(text) for name, text in texts.items()},
             config_texts=texts,
             grants=Grants(
@@ -88,7 +88,8 @@ def _field(name: str | None) -> str | None:
     return name
 
 
-def _isolation(text: str | None) -> Isolation | None:
+def isolation_of(text: str | None) -> Isolation | None:
+    """The value of `--isolation`; None if the option is not given."""
     choices = get_args(Isolation)
     if text is not None and text not in choices:
         raise BadUsage(f"`--isolation` is {' or '.join(f'`{each}`' for each in choices)}, not `{text}`")

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from haft.contracts import RunId
+from haft.contracts import BatchId, RunId
 from haft.values import dataclass
 
 
@@ -17,9 +17,9 @@ from haft.values import dataclass
 class CarriedState:
     """What a request state says."""
 
-    run: RunId
+    run: RunId | BatchId
     asked: Mapping[str, str]
-    """The ids of the requests, by the keys of the questions."""
+    """The ids of the requests, by the keys of the questions. A question about several calls has several ids."""
     seen: Mapping[str, str]
     """The digests of the questions, by their keys."""
     left: tuple[str, ...]

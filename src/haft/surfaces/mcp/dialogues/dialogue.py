@@ -12,11 +12,20 @@ import itertools
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from haft.contracts import ApprovalAnswer, ApprovalRequest, Question, RunId
+from haft.contracts import ApprovalAnswer, ApprovalRequest, BatchId, Question, RunId
 from haft.lazy import regex
 from haft.service import check_form
 from haft.surfaces.mcp.dialogues.clients import Client
-from haft.surfaces.mcp.dialogues.forms import LONGEST_NOTE, Reading, read_answer, request_form, shown_digest
+from haft.surfaces.mcp.dialogues.forms import (
+    DECISION,
+    LONGEST_NOTE,
+    Reading,
+    read_answer,
+    request_form,
+    response_part,
+    shown_digest,
+    together_form,
+)
 
 SHORTEST_ANSWER: Final = 1.0
 """A person takes at least this many seconds to read a question and to decline it. A client that declines faster shows
@@ -41,7 +50,7 @@ class AskedRequest:
         self.tries = 0
         self.shown_at: float | None = None
         """For a task: when the client first saw the question, as a monotonic time."""
-        self._workspace = workspace
+        self.workspace = workspace
 
     @property
     def is_open(self) -> bool:
@@ -49,27 +58,71 @@ class AskedRequest:
 
     def form(self) -> dict[str, Any] | None:
         """The question as MCP writes it; None if it does not fit into a dialogue."""
-        return request_form(self.request, self._workspace, self.problem)
+        return request_form(self.request, self.workspace, self.problem)
 
     def digest(self) -> str:
         """A digest of the question, the same for the same question of the same call."""
-        form = request_form(self.request, self._workspace)
+        form = request_form(self.request, self.workspace)
         return "" if form is None else shown_digest(form, self.request)
 
     def take(self, response: Any, client: Client, *, shows_person: bool = True) -> Reading:
         """Take a client's answer. Only a valid answer answers the request."""
-        reading = read_answer(self.request, response, client.name, shows_person=shows_person, check_form=check_form)
+        reading = self.read(response, client, shows_person)
         if reading.kind == "invalid":
-            self.problem = reading.problem
-            self.tries += 1
+            self.note_problem(reading.problem)
         elif reading.answer is not None and self.is_open:
             self.answer.set_result(reading.answer)
         return reading
+
+    def read(self, response: Any, client: Client, shows_person: bool) -> Reading:
+        """What a client's answer says, without taking it."""
+        return read_answer(self.request, response, client.name, shows_person=shows_person, check_form=check_form)
+
+    def note_problem(self, problem: str) -> None:
+        """Note that an answer was not valid."""
+        self.problem = problem
+        self.tries += 1
 
     def refuse(self, client: Client, why: str) -> None:
         """Take it that the client cannot answer."""
         if self.is_open:
             self.answer.set_result(ApprovalAnswer(approved=False, message=why[:LONGEST_NOTE], via=client.name))
+
+
+class AskedTogether:
+    """The requests of several calls of a batch, in one form. Each call has its own answer there."""
+
+    def __init__(self, fields: Mapping[str, AskedRequest]) -> None:
+        """`fields` are the requests by their fields in the form."""
+        self._fields = fields
+        self.name = " ".join(asked.name for asked in fields.values())
+
+    def form(self) -> dict[str, Any] | None:
+        """The question as MCP writes it; None if it does not fit into a dialogue."""
+        first = next(iter(self._fields.values()))
+        requests = {field: asked.request for field, asked in self._fields.items()}
+        return together_form(requests, first.workspace, first.problem)
+
+    def digest(self) -> str:
+        """Empty: the answers of a batch are for this batch, and for no later one."""
+        return ""
+
+    def take(self, response: Any, client: Client, *, shows_person: bool = True) -> Reading:
+        """Take a client's answer. It answers all requests, or none if it is not valid."""
+        parts = {field: response_part(response, field) for field in self._fields}
+        readings = [asked.read(parts[field], client, shows_person) for field, asked in self._fields.items()]
+        for field, reading in zip(self._fields, readings, strict=True):
+            if reading.kind == "invalid":
+                problem = reading.problem.replace(DECISION, field)
+                for asked in self._fields.values():
+                    asked.note_problem(problem)
+                return reading
+        for field, asked in self._fields.items():
+            asked.take(parts[field], client, shows_person=shows_person)
+        return readings[0]
+
+
+Asked = AskedRequest | AskedTogether
 
 
 class Dialogue:
@@ -80,7 +133,9 @@ class Dialogue:
         self._workspace = workspace
         self._trusted = frozenset(trusted_clients)
         self._asked: dict[RunId, dict[str, AskedRequest]] = {}
-        self._news: dict[RunId, asyncio.Event] = {}
+        self._news: dict[RunId | BatchId, asyncio.Event] = {}
+        self._batches: dict[RunId | BatchId, tuple[RunId, ...]] = {}
+        self._batch_of: dict[RunId, BatchId] = {}
         self._numbers = itertools.count(1)
         self.answerable_of: Callable[[RunId], Collection[str]] = lambda _run: ()
         """The kinds of questions that the client which waits for a run answers; `waiting_calls` sets it."""
@@ -109,16 +164,21 @@ class Dialogue:
         """The kinds of questions that can be asked while this run is in progress."""
         return self.answerable_of(run)
 
-    def open(self, run: RunId) -> list[AskedRequest]:
-        """The requests of a run, and of the runs that it made, that nobody has answered."""
-        return [asked for asked in self._asked.get(run, {}).values() if asked.is_open]
+    def add_batch(self, batch: BatchId, runs: Collection[RunId]) -> None:
+        """From now on, the requests of these runs are also those of the batch."""
+        self._batches[batch] = tuple(runs)
+        self._batch_of.update(dict.fromkeys(runs, batch))
 
-    def find(self, run: RunId, name: str) -> AskedRequest | None:
+    def open(self, run: RunId | BatchId) -> list[AskedRequest]:
+        """The requests of a run or of a batch, and of the runs that it made, that nobody has answered."""
+        runs = self._batches.get(run, (run,))
+        return [asked for each in runs for asked in self._asked.get(RunId(each), {}).values() if asked.is_open]
+
+    def find(self, run: RunId | BatchId, name: str) -> AskedRequest | None:
         """The open request with this id."""
-        asked = self._asked.get(run, {}).get(name)
-        return asked if asked is not None and asked.is_open else None
+        return next((asked for asked in self.open(run) if asked.name == name), None)
 
-    def askable(self, run: RunId, client: Client) -> list[AskedRequest]:
+    def askable(self, run: RunId | BatchId, client: Client) -> list[AskedRequest]:
         """The open requests that this client may be asked."""
         return [asked for asked in self.open(run) if self.may_ask(asked, client)]
 
@@ -128,18 +188,22 @@ class Dialogue:
         counts = request.client_may_approve or client.name in self._trusted
         return counts and client.can_answer(request) and asked.tries < MOST_TRIES and asked.form() is not None
 
-    def news(self, run: RunId) -> asyncio.Event:
-        """An event that is set when the open requests of this run change. It is a new event after each change."""
+    def news(self, run: RunId | BatchId) -> asyncio.Event:
+        """An event that is set when the open requests of this run or batch change. It is a new event after each
+        change."""
         return self._news.setdefault(run, asyncio.Event())
 
     def _tell(self, run: RunId) -> None:
-        event = self._news.pop(run, None)
-        if event is not None:
-            event.set()
+        for name in (run, self._batch_of.get(run)):
+            event = None if name is None else self._news.pop(name, None)
+            if event is not None:
+                event.set()
 
-    def forget(self, run: RunId) -> None:
-        """Forget a run that has ended."""
+    def forget(self, run: RunId | BatchId) -> None:
+        """Forget a run or a batch that has ended."""
         self._news.pop(run, None)
+        for each in self._batches.pop(run, ()):
+            self._batch_of.pop(each, None)
 
 
 def key_of(question: Question) -> str:
@@ -147,11 +211,11 @@ def key_of(question: Question) -> str:
     return question.key if _KEY.fullmatch(question.key) and not question.key.startswith(APPROVAL) else "question"
 
 
-def keys_of(asked: Collection[AskedRequest]) -> Mapping[str, AskedRequest]:
+def keys_of(asked: Collection[Asked]) -> Mapping[str, Asked]:
     """The questions by the keys under which a client sees them: the keys that the tool gave them, if it did."""
-    keyed: dict[str, AskedRequest] = {}
+    keyed: dict[str, Asked] = {}
     for each in asked:
-        question = each.request.question
+        question = each.request.question if isinstance(each, AskedRequest) else None
         key = APPROVAL if question is None else key_of(question)
         number = 1
         name = key

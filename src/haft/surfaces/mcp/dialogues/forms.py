@@ -75,6 +75,37 @@ def request_form(request: ApprovalRequest, workspace: str, problem: str = "") ->
     return {"method": FORM, "params": params}
 
 
+def together_form(requests: Mapping[str, ApprovalRequest], workspace: str, problem: str = "") -> dict[str, Any] | None:
+    """One question about several calls of a batch, each with a field of its own. None if it is too long for a
+    dialogue."""
+    count = len(requests)
+    lines = [f"{count} calls of a batch need approval. Decide about each of them."]
+    properties: dict[str, Any] = {}
+    for number, (field, request) in enumerate(requests.items(), 1):
+        lines += ["", f"call {number} of {count}:"]
+        lines += call_lines(request, request.arguments, workspace, io.StringIO())
+        title = f"Call {number}: {one_line(request.tool)}"
+        properties[field] = {**_DECISION_FORM["properties"][DECISION], "title": title}
+    if (batch := next(iter(requests.values())).batch) is not None:
+        where = f"haft approve {batch[0]}, haft reject {batch[0]}"
+        lines += ["", f"All calls of the batch that wait can also be answered together in a terminal: {where}"]
+    if problem:
+        lines[0:0] = [f"The last answer was not valid: {one_line(problem[:LONGEST_NOTE])}", ""]
+    message = "\n".join(lines)
+    schema = {"type": "object", "properties": properties | {NOTE: _DECISION_FORM["properties"][NOTE]}}
+    params = {"mode": "form", "message": message, "requestedSchema": {**schema, "required": list(properties)}}
+    is_long = max(len(message), len(json.dumps(schema))) > LONGEST_MESSAGE
+    return None if is_long else {"method": FORM, "params": params}
+
+
+def response_part(response: Any, field: str) -> Any:
+    """An answer to a question about several calls, as the answer to the one with this field."""
+    content = response.get("content") if isinstance(response, Mapping) else None
+    if not isinstance(content, Mapping):
+        return response
+    return {**response, "content": {DECISION: content.get(field), NOTE: content.get(NOTE)}}
+
+
 def _approval(request: ApprovalRequest, workspace: str) -> dict[str, Any]:
     stream = io.StringIO()
     if request.diff is not None:

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp.shared.exceptions import MCPError
 
-from haft.contracts import HaftError, Outcome, RunId, outcome_from
+from haft.contracts import BadUsage, BatchId, HaftError, Outcome, RunId, outcome_from
 from haft.service import RunRecord
 from haft.surfaces.mcp.calls import CallRequest, wants_progress
 from haft.surfaces.mcp.dialogues.carried_state import carried_state
 from haft.surfaces.mcp.dialogues.clients import Client, client_of
 from haft.surfaces.mcp.dialogues.dialogue import SHORTEST_ANSWER, Dialogue
 from haft.surfaces.mcp.dialogues.missing_capabilities import missing_tasks
+from haft.surfaces.mcp.dialogues.waiting_batch import wait_for_batch
 from haft.surfaces.mcp.dialogues.waiting_request import WAITING_CODE, WaitingRequest
 
 if TYPE_CHECKING:
-    from haft.service import Run, ToolService
+    from haft.service import BatchRun, Run, ToolService
 
 PROGRESS_SECONDS: Final = 10.0
 """How often a waiting client is told that its call waits."""
@@ -81,6 +82,8 @@ class WaitingCalls:
         self.task_seconds = task_seconds
         self.required_task_seconds = required_task_seconds
         self.runs: dict[RunId, WaitingRun] = {}
+        self._batches: dict[BatchId, tuple[BatchRun, Client]] = {}
+        """The batches that clients wait for, or have waited for, each with the client of its last request."""
         self.new_task: Callable[[WaitingRun], dict[str, Any]] | None = None
         """Makes the result of a call that becomes a task; None if this server has no tasks."""
         dialogue.answerable_of = self._answerable
@@ -91,8 +94,12 @@ class WaitingCalls:
         live = self.service.runs.live(run)
         while live is not None and live.parent is not None:
             live = live.parent
-        waiting = None if live is None else self.runs.get(live.id)
-        return frozenset() if waiting is None else waiting.client.answers
+        if live is None:
+            return frozenset()
+        if (waiting := self.runs.get(live.id)) is not None:
+            return waiting.client.answers
+        known = None if live.call.batch is None else self._batches.get(BatchId(live.call.batch))
+        return frozenset() if known is None else known[1].answers
 
     # Before a run starts.
 
@@ -106,11 +113,12 @@ class WaitingCalls:
                 return None
             waiting.returned_early = False
             return waiting.run
-        known = self.runs.get(state.run)
+        name = RunId(state.run)
+        known = self.runs.get(name)
         if known is not None:
             return known.run
-        live = self.service.runs.live(state.run)
-        return live if live is not None else await self._recorded(state.run)
+        live = self.service.runs.live(name)
+        return live if live is not None else await self._recorded(name)
 
     async def _recorded(self, run: RunId) -> Outcome | None:
         """The outcome of a run of an earlier process; None if the run did nothing before that process ended, so that
@@ -191,6 +199,42 @@ class WaitingCalls:
         waiting.returned_early = False
         return waiting
 
+    # Batches.
+
+    def join_batch(self, request: CallRequest) -> BatchRun | None:
+        """The batch that this request goes on with; None if it starts a new one. Raises `BadUsage` if the batch is of
+        an earlier process: some of its calls may have run, so it is not made again."""
+        state = carried_state(request.params)
+        if state is None:
+            return None
+        known = self._batches.get(BatchId(state.run))
+        if known is None:
+            hint = "`runs` lists its calls; make those again that did not run"
+            raise BadUsage(f"the server that made the batch {state.run} has ended", hint=hint)
+        return known[0]
+
+    async def wait_batch(self, request: CallRequest, batch: BatchRun, seconds: float | None) -> dict[str, Any] | None:
+        """Wait for a batch, and ask the client what its calls ask. Returns a result that asks the client, or None if
+        the calls or the wait have ended. If the client cancels its request, all calls are cancelled."""
+        client = self.client_of(request)
+        if len(self._batches) >= MOST_KEPT:
+            for name in [name for name, (each, _) in self._batches.items() if has_ended(each)]:
+                self._forget_batch(name)
+        self._batches[batch.id] = batch, client
+        self.dialogue.add_batch(batch.id, [run.id for run in batch.runs])
+        try:
+            asked = await wait_for_batch(self, request, batch, client, seconds)
+        except asyncio.CancelledError:
+            batch.cancel(request.caller)
+            raise
+        if asked is None and has_ended(batch):
+            self._forget_batch(batch.id)
+        return asked
+
+    def _forget_batch(self, batch: BatchId) -> None:
+        del self._batches[batch]
+        self.dialogue.forget(batch)
+
     def delivered(self, run: RunId) -> None:
         """Note that a client has the outcome of a run."""
         waiting = self.runs.get(run)
@@ -206,6 +250,11 @@ class WaitingCalls:
         for run in ended[: max(1, len(ended) // 2)]:
             del self.runs[run]
             self.dialogue.forget(run)
+
+
+def has_ended(batch: BatchRun) -> bool:
+    """Whether all calls of the batch have ended."""
+    return all(run.outcome is not None for run in batch.runs)
 
 
 def call_key(request: CallRequest) -> tuple[str, str, str, str]:

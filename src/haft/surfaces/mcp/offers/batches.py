@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from haft.contracts import Outcome, Principal, UnknownTool
+from haft.contracts import BadUsage, Outcome, Principal, UnknownTool
 from haft.service import BatchedCall, read_calls
-from haft.surfaces.mcp.calls import CallRequest, Calls, ProgressReport, wants_events
+from haft.surfaces.mcp.calls import LONGEST_WAIT, CallRequest, Calls
 from haft.surfaces.mcp.offers.offered_tools import OfferedTools
 from haft.surfaces.mcp.results import result_of, text_result
 from haft.values import dataclass, replace
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
 
     from haft.service import BatchRun
 
-LONGEST_WAIT: Final = 50.0
-"""Seconds that `wait` and `batch` wait by default: some clients give up on a call after 60."""
 BATCH_PROPERTIES: Final[dict[str, Any]] = {
     "calls": {
         "type": "array",
@@ -45,7 +42,8 @@ BATCH_PROPERTIES: Final[dict[str, Any]] = {
         "type": "number",
         "minimum": 0,
         "maximum": 3600,
-        "description": f"How long to wait for all results at most. Default: {LONGEST_WAIT:.0f}.",
+        "description": f"How long to wait for all results at most. Default: {LONGEST_WAIT:.0f}; longer while the user "
+        "is asked.",
     },
 }
 
@@ -60,31 +58,21 @@ class OwnCall:
     params: Mapping[str, Any]
 
 
-async def call_together(calls: Calls, offered: OfferedTools, call: OwnCall) -> dict[str, Any]:
-    """Make the calls of a batch, and wait for them. If the client cancels its request, all calls are cancelled."""
-    read = [_offered(each, offered, call.caller.thread) for each in read_calls(call.arguments["calls"])]
-    batch = calls.begin_batch(call.caller, read)
+async def call_together(calls: Calls, offered: OfferedTools, own: Container[str], call: OwnCall) -> dict[str, Any]:
+    """Make the calls of a batch, and wait for them. If the client cancels its request, all calls are cancelled. `own`
+    are haft's own tools, which are in no batch."""
+    read = [_offered(each, offered, own, call.caller.thread) for each in read_calls(call.arguments["calls"])]
     request = CallRequest(call.context, "batch", call.arguments, call.caller, call.params)
-    reporting = asyncio.create_task(ProgressReport(request).follow(batch)) if wants_events(request) else None
-    try:
-        async with asyncio.timeout(float(call.arguments.get("seconds", LONGEST_WAIT))):
-            await batch
-            if reporting is not None:
-                await reporting
-    except TimeoutError:
-        pass  # The calls go on; the result says which ones.
-    except asyncio.CancelledError:
-        batch.cancel(call.caller)
-        raise
-    finally:
-        if reporting is not None:
-            reporting.cancel()
-    return _result(batch, read, calls)
+    batch = calls.join_batch(request) or calls.begin_batch(call.caller, read)
+    asked = await calls.wait_batch(request, batch, call.arguments.get("seconds"))
+    return await _result(batch, read, calls) if asked is None else asked
 
 
-def _offered(call: BatchedCall, offered: OfferedTools, thread: str | None) -> BatchedCall:
+def _offered(call: BatchedCall, offered: OfferedTools, own: Container[str], thread: str | None) -> BatchedCall:
     """The call with haft's own name of the tool. A tool that the server does not offer makes this call fail, and no
     other."""
+    if call.tool in own:
+        return replace(call, refusal=BadUsage(f"`{call.tool}` cannot be called in a batch", hint="call it by itself"))
     real = offered.real_name(call.tool)
     if real is not None:
         return replace(call, tool=real)
@@ -95,12 +83,17 @@ def _offered(call: BatchedCall, offered: OfferedTools, thread: str | None) -> Ba
     return replace(call, refusal=error)
 
 
-def _result(batch: BatchRun, read: list[BatchedCall], calls: Calls) -> dict[str, Any]:
+async def _result(batch: BatchRun, read: list[BatchedCall], calls: Calls) -> dict[str, Any]:
     """The results of all calls as one: a text and a structured value with one part for each call."""
     content: list[dict[str, Any]] = []
     listed: list[dict[str, Any]] = []
+    waiting = await calls.waiting_requests() if any(run.status == "blocked-on-user" for run in batch.runs) else {}
     for call, run in zip(read, batch.runs, strict=True):
-        result = still_running(run.id, run.status) if run.outcome is None else _one(run.outcome, call, calls)
+        result = (
+            still_running(run.id, run.status, waiting.get(run.id))
+            if run.outcome is None
+            else _one(run.outcome, call, calls)
+        )
         status = run.status if run.outcome is None else run.outcome.status
         content.append({"type": "text", "text": f"[call {call.id}: {call.tool}, {status}]"})
         content += result["content"]
@@ -109,6 +102,9 @@ def _result(batch: BatchRun, read: list[BatchedCall], calls: Calls) -> dict[str,
             output = "" if run.outcome is None else run.outcome.output
             structured = {"run": run.id, "status": status, "output": output}
         listed.append({"id": call.id, **structured})
+    if any(run.id in waiting for run in batch.runs):
+        said = f"[haft] `haft approve {batch.id}` approves all calls of this batch that wait, in a terminal of the user"
+        content.append({"type": "text", "text": said})
     return {
         "content": content,
         "structuredContent": {"batch": batch.id, "outcomes": listed},
@@ -120,8 +116,10 @@ def _one(outcome: Outcome, call: BatchedCall, calls: Calls) -> dict[str, Any]:
     return result_of(outcome, server=calls.server_of(outcome.tool, call.arguments))
 
 
-def still_running(run: str, status: str) -> dict[str, Any]:
-    """The result of a wait that ended before its run."""
+def still_running(run: str, status: str, request: str | None = None) -> dict[str, Any]:
+    """The result of a wait that ended before its run. `request` is the request for approval that the run waits for."""
     waits = "waits for a person's approval" if status == "blocked-on-user" else f"has not ended: {status}"
-    said = f"run {run} {waits}. Nothing went wrong: call `wait` with this run again to go on waiting."
-    return text_result(said, {"run": run, "status": status, "message": said})
+    named = "" if request is None else f" (`haft approve {request}`)"
+    said = f"run {run} {waits}{named}. Nothing went wrong: call `wait` with this run again to go on waiting."
+    facts = {"run": run, "status": status, "message": said}
+    return text_result(said, facts if request is None else {**facts, "request": request})

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import BadUsage, HaftError, ToolName, ToolSpec, is_batch_id, marked_text, outcome_from
 from haft.service import SERVER_TOOLS, check_arguments, search
-from haft.surfaces.mcp.calls import CallRequest, Calls, UnknownToolError, failure_result
-from haft.surfaces.mcp.offers.batches import BATCH_PROPERTIES, LONGEST_WAIT, OwnCall, call_together, still_running
+from haft.surfaces.mcp.calls import LONGEST_WAIT, CallRequest, Calls, UnknownToolError, failure_result
+from haft.surfaces.mcp.offers.batches import BATCH_PROPERTIES, OwnCall, call_together, still_running
 from haft.surfaces.mcp.offers.offered_tools import OfferedTools
 from haft.surfaces.mcp.results import result_of, text_result
 from haft.surfaces.mcp.run_access import LONGEST_PAGE, Page, RunAccess, is_reversal
@@ -228,7 +228,7 @@ class OwnTools:
         }
 
     async def _batch(self, call: OwnCall) -> dict[str, Any]:
-        return await call_together(self._calls, self._offered, call)
+        return await call_together(self._calls, self._offered, self._tools, call)
 
     async def _undo(self, call: OwnCall) -> dict[str, Any]:
         name = call.arguments.get("run")
