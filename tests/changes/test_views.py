@@ -447,7 +447,7 @@ def test_a_command_reaches_neither_layers_nor_the_register_nor_other_views(base)
             assert Path(area, f"views/files/{number}/a").read_text() == "published\n"
             reach = (
                 f"cat {area}/views/files/*/a; ls {area}/views {area}/live; echo evil > {area}/views/files/{number}/a;"
-                f"rm -rf {area}/views; ls -d /var/tmp/*/home/changes/*/views/layers/* 2>/dev/null;"
+                f"rm -rf {area}/views; ls -d /var/tmp/*/*/changes/*/views/layers/* 2>/dev/null;"
                 "cat /proc/self/mountinfo | grep -c upperdir; echo evil > /proc/self/cwd/../views/number"
             )
             for options in ({}, {"grants": {"write": [str(base / "elsewhere")]}}):
