@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from haft.files.links import leads_inside, lies_inside, steps_of
     from haft.files.locks import HeldLock, holder_of, locked, noted, try_lock
     from haft.files.machine_secrets import SECRETS, secrets_of_root
+    from haft.files.openers import owner_only
     from haft.files.packages import NEVER, SHARED, holds_a_home, interpreter_of, package_of
     from haft.files.printable import shown
     from haft.files.protected import AREA, ENDINGS, NAMES, REASONS, elsewhere, folded
@@ -42,6 +43,7 @@ else:
             "links": "leads_inside lies_inside steps_of",
             "locks": "HeldLock holder_of locked noted try_lock",
             "machine_secrets": "SECRETS secrets_of_root",
+            "openers": "owner_only",
             "packages": "NEVER SHARED holds_a_home interpreter_of package_of",
             "protected": "AREA ENDINGS NAMES REASONS elsewhere folded",
             "printable": "shown",

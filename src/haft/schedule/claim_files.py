@@ -20,6 +20,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from haft.files import owner_only
 from haft.schedule.claims import Claim
 
 _TABLE: Final = struct.Struct("=Q16s")
@@ -77,7 +78,7 @@ class ClaimFiles:
     def publish(self, claim: Claim) -> None:
         """Show a claim of this host to the other hosts."""
         path = self._path(claim.ticket, "claim")
-        with open(f"{path}.tmp", "w") as file:
+        with open(f"{path}.tmp", "w", opener=owner_only) as file:
             json.dump(claim.to_json(), file)
         os.rename(f"{path}.tmp", path)
         self._changed()

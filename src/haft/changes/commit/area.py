@@ -19,6 +19,7 @@ import stat
 import sys
 from typing import Final
 
+from haft.files import owner_only
 from haft.files import remove as remove
 from haft.values import dataclass
 
@@ -121,7 +122,7 @@ def _read_note(path: str) -> str:
 
 def _write_note(path: str, words: bytes) -> None:
     temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "wb") as file:
+    with open(temporary, "wb", opener=owner_only) as file:
         file.write(words)
     os.rename(temporary, path)
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 from haft.changes.commit.read_entry import CallStopped
-from haft.files import remove
+from haft.files import owner_only, remove
 from haft.storage import decode, encode
 from haft.values import dataclass
 
@@ -175,7 +175,7 @@ class Register:
         """The number of a new event. Call it under the exclusive lock."""
         number = self.number() + 1
         temporary = f"{self._number}.{self._host}"
-        with open(temporary, "wb") as file:
+        with open(temporary, "wb", opener=owner_only) as file:
             file.write(b"%d" % number)
         os.rename(temporary, self._number)
         return number
@@ -221,7 +221,7 @@ class Register:
         path = os.path.join(self._taken, view.name)
         with contextlib.suppress(FileNotFoundError):  # The view has ended meanwhile.
             os.rename(path, path + _TORN)
-            with open(path + _TORN, "wb") as file:
+            with open(path + _TORN, "wb", opener=owner_only) as file:
                 file.write(run.encode())
 
     def views(self) -> list[TakenView]:
@@ -305,7 +305,7 @@ class Register:
 
     def _add(self, name: str, record: dict[str, Any]) -> PublishedLayer:
         temporary = os.path.join(self._layers, f"new-{self._host}")
-        with open(temporary, "wb") as file:
+        with open(temporary, "wb", opener=owner_only) as file:
             file.write(encode(record))
         os.rename(temporary, os.path.join(self._layers, name))
         words = name.split(".")
