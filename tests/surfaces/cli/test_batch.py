@@ -168,7 +168,7 @@ def test_nothing_is_printed_into_the_question(haft, batch, terminal, stream):
     here.type("y\n")
     assert here.end() == 0
     assert f"{ASKED}y" in here.seen
-    assert "done" in here.seen.partition(ASKED)[2], "what was held back is printed after the answer"
+    assert "done" in here.seen.partition(ASKED)[2], "what ended meanwhile is printed after the answer"
 
 
 def test_the_person_answers_for_some_and_each(haft, batch, terminal):
