@@ -181,7 +181,9 @@ class DeclaredTransaction(TransactionDefaults):
             owner = replace(self._owner, run=self.parts.new_name(), parent=self._owner.run)
             manifest = replace(self._manifest(), run=owner.run)
             if self.scope is not None:
-                settled = self.scope.merge(owner, manifest, self._upper(), self._moved(), granted_paths)
+                settled = self.scope.merge(
+                    owner, manifest, self._upper(), self._moved(), granted_paths, check=self._check
+                )
                 if settled.error is None:
                     self._begin_anew(manifest)
                 return settled.error
@@ -287,7 +289,9 @@ class DeclaredTransaction(TransactionDefaults):
             if self.scope is not None:
                 if action == "hold":
                     return stopped_result(manifest)
-                return self.scope.merge(self._owner, manifest, self._upper(), self._moved(), granted_paths)
+                return self.scope.merge(
+                    self._owner, manifest, self._upper(), self._moved(), granted_paths, check=self._check
+                )
             with transactions.locked(stopped):
                 if identity(transactions.workspace) != self._root:
                     error = Conflict(

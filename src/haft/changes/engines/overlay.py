@@ -195,7 +195,9 @@ class OverlayTransaction(TransactionDefaults):
             self._scope.drop()
             return stopped_result(manifest)
         judged = self._scope.granted_to_calls(found.entries)
-        settled = above.merge(self._owner, manifest, self._upper, found.conflicts, granted_paths, judged)
+        settled = above.merge(
+            self._owner, manifest, self._upper, found.conflicts, granted_paths, judged, check=self._check
+        )
         if settled.changes.state == "held":
             self._scope.hand_contained_to(above)
         else:

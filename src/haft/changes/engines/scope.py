@@ -20,7 +20,7 @@ import contextlib
 import os
 import stat
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from haft.changes.commit.area import remove
@@ -32,6 +32,7 @@ from haft.changes.commit.manifest import Manifest, PathChange
 from haft.changes.commit.tree import Tree, rename, set_mode, set_owner
 from haft.changes.engines.layer import mark_prefix
 from haft.changes.guard.guard import is_granted
+from haft.changes.objections import batch_conflict
 from haft.changes.transactions import CONTAINED, Owner, TransactionResult, Transactions
 from haft.contracts import Conflict, HaftError, ToolFailed
 from haft.files import shown
@@ -126,17 +127,21 @@ class Scope:
         conflicts: Sequence[str],
         granted_paths: Sequence[str],
         judged_paths: Collection[str] = (),
+        *,
+        check: Callable[[list[str]], str | None],
     ) -> TransactionResult:
         """Write the changes of a nested call into this call's layer. If there are conflicts, or a limit or the guard
         forbids the changes, they are discarded, and the result has an error. The guard has already judged
-        `judged_paths`."""
+        `judged_paths`. `check` says why these paths may not be changed, because of the order of a batch."""
         if not manifest.entries:
             return TransactionResult(manifest.changes("none"))
         is_accepted = len(granted_paths) > 1 or bool(judged_paths)
         notes = {**manifest.notes, "owner": owner.to_json(), "verb": "call", "accepted": is_accepted}
         manifest = replace(manifest, notes=notes)
         with self._lock, Tree(self.path, forced=True) as view, Tree(upper, forced=True) as new:
-            error = self._objection(manifest, view, new, conflicts, granted_paths, judged_paths)
+            error = batch_conflict(manifest.entries, check) or self._objection(
+                manifest, view, new, conflicts, granted_paths, judged_paths
+            )
             if error is not None:
                 return TransactionResult(manifest.changes("discarded", reason=error.message), error)
             try:
