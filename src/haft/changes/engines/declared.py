@@ -233,7 +233,11 @@ class DeclaredTransaction(TransactionDefaults):
         found = dict.fromkeys(history.conflicts(files))
         with self._transactions.tree() as workspace:
             for path, own in self._expected.items():
-                if self._own_identity(path) != own and not history.is_own(path, workspace.status(path)):
+                if self._own_identity(path) == own or history.is_own(path, workspace.status(path)):
+                    continue
+                # Another call may have changed the file, and haft has put it back: then only the ctime differs.
+                before = self._written[path].before if path in self._written else None
+                if before is None or before.kind != "file" or not before.is_like(read_entry(workspace, path)):
                     found[path] = None
         return list(found)
 
