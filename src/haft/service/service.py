@@ -24,6 +24,7 @@ from haft.contracts import (
     Isolation,
     Listing,
     Principal,
+    Rights,
     RunId,
     Scope,
     ThreadId,
@@ -295,6 +296,7 @@ class ToolService:
         isolation: Isolation | None = None,
         uses_cache: bool = True,
         attachment: Attachment | None = None,
+        rights: Rights | None = None,
     ) -> Run:
         """Call a tool. Returns the run at once: await it, iterate over it, cancel it. `grants` open the sandbox for
         this call. With `trial`, the call is a trial run: its changes are applied only after a person has reviewed and
@@ -302,7 +304,8 @@ class ToolService:
         is the live run that makes this call: if the parent is cancelled, the call is, too. The default is the run whose
         tool makes this call, if there is one. `isolation` says how the call is isolated from other callers; without it,
         a rule or the setting `changes.isolation` does. With `uses_cache=False`, the call is not answered from the
-        cache. `attachment` is a process outside haft to which the call is attached: see `hooked`."""
+        cache. `attachment` is a process outside haft to which the call is attached: see `hooked`. `rights` say what
+        the call, and every call that it makes, may do at most: never more than the caller may."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
         check_call(
@@ -337,6 +340,7 @@ class ToolService:
                 isolation=isolation,
                 uses_cache=uses_cache,
                 attachment=attachment,
+                rights=(() if caller is None else caller.call.rights) + (() if rights is None else (rights,)),
                 secrets=host.known(env or {}, config or {}) if env or config else host.known(),
             )
         )
