@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     )
     from haft.contracts.limits import PROCESS_LIMITS, Limits, LimitsApplied
     from haft.contracts.locales import PLAIN_LOCALE, is_locale_variable, non_utf8_variable, reads_utf8
+    from haft.contracts.model_answer import MODEL_CHARS, ModelAnswer, cut_middle, facts_for_model, facts_in_words
     from haft.contracts.names import (
         RUN_ID,
         BatchId,
@@ -200,6 +201,7 @@ else:
             "footprint": "Footprint Isolation NOTHING Paths UNKNOWN meeting_path why_ordered",
             "limits": "Limits LimitsApplied PROCESS_LIMITS",
             "locales": "PLAIN_LOCALE non_utf8_variable is_locale_variable reads_utf8",
+            "model_answer": "MODEL_CHARS ModelAnswer cut_middle facts_for_model facts_in_words",
             "names": (
                 "BatchId HostId RUN_ID RunId ThreadId ToolName "
                 "clean_tool_name is_batch_id is_tool_name new_batch_id new_host_id new_run_id new_thread_id"

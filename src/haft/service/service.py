@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from haft.service.hooked_calls.calls import HookedCalls
     from haft.service.inbox import Reply
     from haft.service.observed_calls import ObservedCalls
+    from haft.service.output_pages import OutputPage
     from haft.service.previews import PreviewContext
     from haft.service.sync import SyncToolService
     from haft.storage import StateHome
@@ -179,6 +180,14 @@ class ToolService:
     def tools(self) -> HostTools:
         """The tools. `service.tools(…)` lists them."""
         return HostTools(self._host)
+
+    def tools_as(self, form: str, *, thread: str | None = None) -> list[dict[str, Any]]:
+        """The definitions of the tools that can be called, for the API of a model provider: `openai` (chat
+        completions), `openai-responses` or `anthropic`; or `mcp`, as an MCP server lists them. A tool that the provider
+        would refuse is left out."""
+        from haft.service.tool_forms import tool_definitions
+
+        return tool_definitions(self.tools(thread=thread), form)[0]
 
     @cached_property
     def providers(self) -> HostProviders:
@@ -520,6 +529,11 @@ class ToolService:
     def run(self, run: str) -> Run | RunRecord:
         """A live run of this host, or the stored record of any run."""
         return self.runs.one(run)
+
+    async def output(self, run: str, offset: int = 0) -> OutputPage:
+        """The stored output of a run from byte `offset` on, as much as fits on a page; `next` of the page is where the
+        next one begins. `Outcome.output` has only the beginning and the end of a long output."""
+        return await self.runs.output(run, offset)
 
     def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
         """Cancel a run, or a whole batch, of this host or of another host. Returns False if it had already ended."""
