@@ -53,6 +53,10 @@ class AgentType:
     """What haft ignores in the definition, or reads in another way than it is written."""
 
 
+TypeState = Literal["ready", "untrusted", "broken", "hidden"]
+"""`untrusted`: it is in the workspace, and nobody trusts it. `hidden`: an earlier type has the same name."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListedType:
     """A type as it is listed: it can be used, or there is a reason why not."""
@@ -62,8 +66,9 @@ class ListedType:
     provenance: Provenance
     type: AgentType | None
     """None if the definition cannot be understood."""
+    state: TypeState = "ready"
     problem: str | None = None
-    """Why the type cannot be used, and what to do."""
+    """Why the type cannot be used, and what to do; None if it can."""
 
     @property
     def is_usable(self) -> bool:
