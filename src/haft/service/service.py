@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from haft.service.facades.programs import HostPrograms
     from haft.service.facades.providers import HostProviders
     from haft.service.facades.runs import HostRuns
+    from haft.service.facades.tasks import HostTasks
     from haft.service.hooked_calls.calls import HookedCalls
     from haft.service.inbox import Reply
     from haft.service.observed_calls import ObservedCalls
@@ -75,6 +76,7 @@ class ToolService:
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        host.task.host = lambda: self.tasks
 
     @classmethod
     def open(
@@ -204,6 +206,13 @@ class ToolService:
         return HostBatches(self._host, self.call)
 
     @cached_property
+    def tasks(self) -> HostTasks:
+        """The tasks of sub-agents."""
+        from haft.service.facades.tasks import HostTasks
+
+        return HostTasks(self._host, self.call, self.batches.start)
+
+    @cached_property
     def hooked(self) -> HookedCalls:
         """The shell commands of agents that run through haft because a hook rewrote them."""
         from haft.service.hooked_calls.calls import HookedCalls
@@ -306,6 +315,7 @@ class ToolService:
         uses_cache: bool = True,
         attachment: Attachment | None = None,
         rights: Rights | None = None,
+        run_id: RunId | None = None,
     ) -> Run:
         """Call a tool. Returns the run at once: await it, iterate over it, cancel it. `grants` open the sandbox for
         this call. With `trial`, the call is a trial run: its changes are applied only after a person has reviewed and
@@ -314,7 +324,8 @@ class ToolService:
         tool makes this call, if there is one. `isolation` says how the call is isolated from other callers; without it,
         a rule or the setting `changes.isolation` does. With `uses_cache=False`, the call is not answered from the
         cache. `attachment` is a process outside haft to which the call is attached: see `hooked`. `rights` say what
-        the call, and every call that it makes, may do at most: never more than the caller may."""
+        the call, and every call that it makes, may do at most: never more than the caller may. `run_id` is the id of
+        the run, if it was made before the call."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
         check_call(
@@ -335,7 +346,7 @@ class ToolService:
         is_plain = caller is None and not who and not thread
         return pipeline.call(
             Call(
-                run=new_run_id(),
+                run=run_id or new_run_id(),
                 name=ToolName(str.__str__(name)),
                 arguments=own_copy(arguments or {}),
                 principal=host.principal if is_plain else host.acting(who, thread, caller),
