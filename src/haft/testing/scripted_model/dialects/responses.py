@@ -84,10 +84,8 @@ class Responses:
         return error_body(fault, overflow=OVERFLOW, overflown="input")
 
     def error_event(self, fault: Fault) -> SentEvent:
-        error = self.error(fault)[1]["error"]
-        return SentEvent(
-            {"type": "error", "sequence_number": 99, **error, "code": error["code"] or "server_error"}, "error"
-        )
+        error = {**self.error(fault)[1]["error"], "type": "error", "sequence_number": 99}
+        return SentEvent({**error, "code": error["code"] or "server_error"}, "error")
 
 
 def _items(turn: Turn, status: str) -> Iterator[dict[str, Any]]:
