@@ -81,6 +81,11 @@ class ToolSpec:
     prepares: bool = False
     """Whether the tool has `prepare(progress) -> None`, which makes what its calls need, such as an environment. It
     runs before the deadline of the call starts."""
+    trial_in_layer: bool = False
+    """Whether the tool runs in the host, and changes files only through `context.workspace` and by the calls that it
+    makes. Its trial run then works in a layer: its calls see the changes of each other, and none of these is in the
+    workspace. Such a tool may have `wants_trial(arguments) -> bool`: whether a call is a trial run, although nobody
+    asked for one."""
     previews: bool = False
     """Whether the tool has `preview(arguments, context) -> str`: a line that says what a call would do."""
     explains: bool = False
