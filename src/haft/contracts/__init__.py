@@ -222,7 +222,7 @@ else:
             "server_marks": "escaped_marks marked_text",
             "states": "NEXT_STATUSES STATUSES Status TERMINAL",
             "tool": (
-                "Answer AnswerBasis DiscoveredTool Effects Hosting Kind Listing "
+                "DELEGATES Answer AnswerBasis DiscoveredTool Effects Hosting Kind Listing "
                 "Provenance RenamedTool State TaskSupport Tool ToolResult ToolSpec configured"
             ),
             "variables": "names_reported_missing names_read why_not_granted withheld",
