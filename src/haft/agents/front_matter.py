@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+import yaml
+
 from haft.files import split_front_matter
 from haft.lazy import regex
 
@@ -101,8 +103,6 @@ def _yaml(text: str, *, is_text: bool) -> Any:
     brackets = text.count("[") + text.count("{")
     if len(text) > _MOST_YAML or brackets > _MOST_BRACKETS or nested > _DEEPEST:
         raise ValueError("is too long or too nested for YAML; write it as JSON")
-    import yaml
-
     try:
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
             raise ValueError("uses an alias, which haft does not support")
