@@ -22,6 +22,7 @@ TEXT_KEYS: Final = frozenset({"name", "description", "model", "isolation"})
 """Keys whose values are texts, even if they look like a number or a truth value."""
 LIST_KEYS: Final = frozenset({"tools", "disallowedTools"})
 """Keys whose values are lists of texts, or one text."""
+_NO_JSON: Final = "cannot be represented in JSON; write dates as text"
 _MOST_YAML: Final = 16_000
 _MOST_BRACKETS: Final = 50
 _DEEPEST: Final = 40
@@ -104,15 +105,20 @@ def _yaml(text: str, *, is_text: bool) -> Any:
     if len(text) > _MOST_YAML or brackets > _MOST_BRACKETS or nested > _DEEPEST:
         raise ValueError("is too long or too nested for YAML; write it as JSON")
     try:
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
-            raise ValueError("uses an alias, which haft does not support")
-        found = yaml.load(text, Loader=yaml.BaseLoader if is_text else yaml.SafeLoader)  # noqa: S506  both make only plain values
-        ((_key, value),) = found.items()
-        json.dumps(value, allow_nan=False)
+        has_alias = any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text))
+        # An alias is found before the text is loaded, because a few aliases can stand for millions of values.
+        found = None if has_alias else yaml.load(text, Loader=yaml.BaseLoader if is_text else yaml.SafeLoader)  # noqa: S506  both make only plain values
     except yaml.YAMLError:
         raise ValueError("is not valid YAML") from None
-    except (TypeError, AttributeError, RecursionError):
-        raise ValueError("cannot be represented in JSON; write dates as text") from None
+    except (ValueError, RecursionError):
+        raise ValueError(_NO_JSON) from None
+    if has_alias:
+        raise ValueError("uses an alias, which haft does not support")
+    try:
+        ((_key, value),) = found.items()
+        json.dumps(value, allow_nan=False)
+    except (TypeError, AttributeError, ValueError, RecursionError):
+        raise ValueError(_NO_JSON) from None
     return value
 
 
