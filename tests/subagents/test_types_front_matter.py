@@ -138,11 +138,47 @@ KEYS = (
     "isolation",
     "hooks",
 )
-PIECES = some.sampled_from(
-    [*(f"\n{key}: " for key in KEYS), "finder", "Read, Grep", "Bash(a:*)", "*", "&a ", "*a",
-     "!!python/object:os.system ", "{", "}", "[", "]", "- ", "\n  ", "\n- ", ": ", "'", '"', "|\n", ">\n", "#", "---\n", "\n---\n", "<<",
-     "1e999", "~", "0x", "2020-01-01", "\t", "\r\n", "\ufeff", "true", "tokens: 5", "{type: object}", "%", "@", "`", "\u202e"]
-)  # fmt: skip
+MARKS = [
+    "*",
+    "{",
+    "}",
+    "[",
+    "]",
+    "-",
+    ":",
+    "'",
+    '"',
+    "#",
+    "<<",
+    "~",
+    "%",
+    "@",
+    "`",
+    "&a",
+    "*a",
+    "|",
+    ">",
+    "---",
+    "1e999",
+    "0x",
+    "true",
+    "2020-01-01",
+    "!!python/object:os.system",
+]
+WORDS = [
+    "Read, Grep",
+    "Bash(a:*)",
+    "tokens: 5",
+    "{type: object}",
+    "\n  ",
+    "\n- ",
+    "\n---\n",
+    "\r\n",
+    "\t",
+    "\u202e",
+    ": ",
+]
+PIECES = some.sampled_from([*(f"\n{key}: " for key in KEYS), *MARKS, *WORDS])
 
 
 @settings(max_examples=100 * MORE, deadline=None)

@@ -22,7 +22,6 @@ TEXT_KEYS: Final = frozenset({"name", "description", "model", "isolation"})
 """Keys whose values are texts, even if they look like a number or a truth value."""
 LIST_KEYS: Final = frozenset({"tools", "disallowedTools"})
 """Keys whose values are lists of texts, or one text."""
-_NO_JSON: Final = "cannot be represented in JSON; write dates as text"
 _MOST_YAML: Final = 16_000
 _MOST_BRACKETS: Final = 50
 _DEEPEST: Final = 40
@@ -104,22 +103,25 @@ def _yaml(text: str, *, is_text: bool) -> Any:
     brackets = text.count("[") + text.count("{")
     if len(text) > _MOST_YAML or brackets > _MOST_BRACKETS or nested > _DEEPEST:
         raise ValueError("is too long or too nested for YAML; write it as JSON")
+    loader = yaml.BaseLoader if is_text else yaml.SafeLoader  # Both make only plain values.
     try:
-        has_alias = any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text))
         # An alias is found before the text is loaded, because a few aliases can stand for millions of values.
-        found = None if has_alias else yaml.load(text, Loader=yaml.BaseLoader if is_text else yaml.SafeLoader)  # noqa: S506  both make only plain values
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
+            raise _HasAlias
+        loaded = yaml.load(text, Loader=loader)  # noqa: S506  the loader is one of two safe ones
+        ((_key, value),) = loaded.items()
+        json.dumps(value, allow_nan=False)
     except yaml.YAMLError:
         raise ValueError("is not valid YAML") from None
-    except (ValueError, RecursionError):
-        raise ValueError(_NO_JSON) from None
-    if has_alias:
-        raise ValueError("uses an alias, which haft does not support")
-    try:
-        ((_key, value),) = found.items()
-        json.dumps(value, allow_nan=False)
+    except _HasAlias:
+        raise ValueError("uses an alias, which haft does not support") from None
     except (TypeError, AttributeError, ValueError, RecursionError):
-        raise ValueError(_NO_JSON) from None
+        raise ValueError("cannot be represented in JSON; write dates as text") from None
     return value
+
+
+class _HasAlias(Exception):
+    pass
 
 
 def _plain(text: str) -> str:
