@@ -129,6 +129,7 @@ if TYPE_CHECKING:
     from haft.service.tokens import ClientToken, Tokens
     from haft.service.tool_forms import LIST_FORMS, SINGLE_FORMS, mcp_definition, tool_definitions
     from haft.service.tool_listing import ListedTools, approval_of, withheld_from
+    from haft.service.transcripts import Transcript, TranscriptEntry, transcript_of
     from haft.service.trust import Proposal, TrustChange, TrustFacade
     from haft.service.uncovered_calls import is_harmless, person_command_in, record_uncovered
     from haft.sources import NOT_DESCRIBED
@@ -187,6 +188,7 @@ else:
             "templates": "TemplateState really_inside template_environments template_state",
             "tokens": "ClientToken Tokens",
             "tool_forms": "LIST_FORMS SINGLE_FORMS mcp_definition tool_definitions",
+            "transcripts": "Transcript TranscriptEntry transcript_of",
             "tool_listing": "ListedTools approval_of withheld_from",
             "trust": "Proposal TrustChange TrustFacade",
             "haft.agents": "AgentType AgentTypes ChosenModel ListedType",
