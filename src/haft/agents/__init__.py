@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from haft.agents.task import Task, TaskOptions
     from haft.agents.tool_names import AllowedTools, allowed_tools, unknown_reason
     from haft.agents.type_files import TypeFile, read_file
-    from haft.agents.type_reader import unknown_keys, unused_keys
+    from haft.agents.type_reader import unknown_key_notes
     from haft.agents.types import AgentTypes, TypeTables, type_of_file
 else:
     __getattr__ = face(
@@ -33,7 +33,7 @@ else:
             "task": "Task TaskOptions",
             "tool_names": "AllowedTools allowed_tools unknown_reason",
             "type_files": "TypeFile read_file",
-            "type_reader": "unknown_keys unused_keys",
+            "type_reader": "unknown_key_notes",
             "types": "AgentTypes TypeTables type_of_file",
         },
     )
