@@ -56,6 +56,17 @@ def test_outcomes_runs_events_and_records(haft, words):
     fits("audit-export", haft("audit", "export", "--to", "record.jsonl", "--json").json)
 
 
+def test_types_of_sub_agents(haft):
+    folder = haft.workspace / ".agents" / "agents"
+    folder.mkdir(parents=True)
+    (folder / "odd.md").write_text("---\nname: even\ndescription: D.\n---\n")
+    (folder / "broken.md").write_text("nothing")
+    fits("agent-types", haft("agent", "list", "--json").json)
+    fits("agent-type", haft("agent", "show", "work", "--json").json)
+    fits("checks", haft("agent", "check", "--json").json)
+    fits("trust", haft("trust", "--yes", "--json", HAFT_SUBAGENTS_ENABLED="1").json)
+
+
 def test_batches(haft):
     (haft.workspace / "calls.jsonl").write_text('{"id": "a", "tool": "read_file", "args": {"path": "a.txt"}}\n')
     fits("batch-plan", haft("tools", "batch", "calls.jsonl", "--dry-run", "--json").json)
