@@ -62,9 +62,9 @@ class Decision:
 
     action: Action
     layer: str
-    """Which step decided: `enablement` (the tool is disabled), `pins` (nobody has approved the tool's definition),
-    `rules`, `analysis` (of a command), `built-in` (haft's own rules), `delegate`, or `approval` (a person answered, or
-    no person could)."""
+    """Which step decided: `enablement` (the tool is disabled), `rights` (of the sub-agent that makes the call), `pins`
+    (nobody has approved the tool's definition), `rules`, `analysis` (of a command), `built-in` (haft's own rules),
+    `delegate`, or `approval` (a person answered, or no person could)."""
     rule: str
     """The rule in words."""
     source: str

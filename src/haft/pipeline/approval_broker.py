@@ -333,6 +333,7 @@ class ApprovalBroker:
                 "grants": call.grants.to_json(),
                 "trial": call.trial,
                 "subagent": call.subagent,
+                "rights": [each.to_json() for each in call.rights],
             }
         )
 

@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     )
     from haft.service.observed_calls import Observed, ObservedCalls, ObservedDecision
     from haft.service.offered_names import SERVER_TOOLS, offered_name
+    from haft.service.output_pages import LONGEST_PAGE, OutputPage, output_lines, output_page
     from haft.service.own_file import OwnFile
     from haft.service.permissions import (
         Replayed,
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
     from haft.service.sync import SyncToolService
     from haft.service.templates import TemplateState, really_inside, template_environments, template_state
     from haft.service.tokens import ClientToken, Tokens
+    from haft.service.tool_forms import LIST_FORMS, SINGLE_FORMS, mcp_definition, tool_definitions
     from haft.service.tool_listing import ListedTools, approval_of, withheld_from
     from haft.service.trust import Proposal, TrustChange, TrustFacade
     from haft.service.uncovered_calls import is_harmless, person_command_in, record_uncovered
@@ -158,6 +160,7 @@ else:
             "living_clients": ("Announcement LivingClient announce belongs_to clients_alive refuse_clients"),
             "observed_calls": "Observed ObservedCalls ObservedDecision",
             "offered_names": "SERVER_TOOLS offered_name",
+            "output_pages": "LONGEST_PAGE OutputPage output_lines output_page",
             "own_file": "OwnFile",
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
             "plugins": "ListedPlugin PluginsFacade",
@@ -183,6 +186,7 @@ else:
             "sync": "SyncToolService",
             "templates": "TemplateState really_inside template_environments template_state",
             "tokens": "ClientToken Tokens",
+            "tool_forms": "LIST_FORMS SINGLE_FORMS mcp_definition tool_definitions",
             "tool_listing": "ListedTools approval_of withheld_from",
             "trust": "Proposal TrustChange TrustFacade",
             "haft.agents": "AgentType AgentTypes ChosenModel ListedType",

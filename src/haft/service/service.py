@@ -24,6 +24,7 @@ from haft.contracts import (
     Isolation,
     Listing,
     Principal,
+    Rights,
     RunId,
     Scope,
     ThreadId,
@@ -59,9 +60,11 @@ if TYPE_CHECKING:
     from haft.service.facades.programs import HostPrograms
     from haft.service.facades.providers import HostProviders
     from haft.service.facades.runs import HostRuns
+    from haft.service.facades.tasks import HostTasks
     from haft.service.hooked_calls.calls import HookedCalls
     from haft.service.inbox import Reply
     from haft.service.observed_calls import ObservedCalls
+    from haft.service.output_pages import OutputPage
     from haft.service.previews import PreviewContext
     from haft.service.sync import SyncToolService
     from haft.storage import StateHome
@@ -73,6 +76,7 @@ class ToolService:
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        host.task.host = lambda: self.tasks
 
     @classmethod
     def open(
@@ -179,6 +183,14 @@ class ToolService:
         """The tools. `service.tools(…)` lists them."""
         return HostTools(self._host)
 
+    def tools_as(self, form: str, *, thread: str | None = None) -> list[dict[str, Any]]:
+        """The definitions of the tools that can be called, for the API of a model provider: `openai` (chat
+        completions), `openai-responses` or `anthropic`; or `mcp`, as an MCP server lists them. A tool that the provider
+        would refuse is left out."""
+        from haft.service.tool_forms import tool_definitions
+
+        return tool_definitions(self.tools(thread=thread), form)[0]
+
     @cached_property
     def providers(self) -> HostProviders:
         """The MCP servers."""
@@ -192,6 +204,13 @@ class ToolService:
         from haft.service.facades.batches import HostBatches
 
         return HostBatches(self._host, self.call)
+
+    @cached_property
+    def tasks(self) -> HostTasks:
+        """The tasks of sub-agents."""
+        from haft.service.facades.tasks import HostTasks
+
+        return HostTasks(self._host, self.call, self.batches.start)
 
     @cached_property
     def hooked(self) -> HookedCalls:
@@ -295,6 +314,8 @@ class ToolService:
         isolation: Isolation | None = None,
         uses_cache: bool = True,
         attachment: Attachment | None = None,
+        rights: Rights | None = None,
+        run_id: RunId | None = None,
     ) -> Run:
         """Call a tool. Returns the run at once: await it, iterate over it, cancel it. `grants` open the sandbox for
         this call. With `trial`, the call is a trial run: its changes are applied only after a person has reviewed and
@@ -302,7 +323,9 @@ class ToolService:
         is the live run that makes this call: if the parent is cancelled, the call is, too. The default is the run whose
         tool makes this call, if there is one. `isolation` says how the call is isolated from other callers; without it,
         a rule or the setting `changes.isolation` does. With `uses_cache=False`, the call is not answered from the
-        cache. `attachment` is a process outside haft to which the call is attached: see `hooked`."""
+        cache. `attachment` is a process outside haft to which the call is attached: see `hooked`. `rights` say what
+        the call, and every call that it makes, may do at most: never more than the caller may. `run_id` is the id of
+        the run, if it was made before the call."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
         check_call(
@@ -323,7 +346,7 @@ class ToolService:
         is_plain = caller is None and not who and not thread
         return pipeline.call(
             Call(
-                run=new_run_id(),
+                run=run_id or new_run_id(),
                 name=ToolName(str.__str__(name)),
                 arguments=own_copy(arguments or {}),
                 principal=host.principal if is_plain else host.acting(who, thread, caller),
@@ -337,6 +360,7 @@ class ToolService:
                 isolation=isolation,
                 uses_cache=uses_cache,
                 attachment=attachment,
+                rights=(() if caller is None else caller.call.rights) + (() if rights is None else (rights,)),
                 secrets=host.known(env or {}, config or {}) if env or config else host.known(),
             )
         )
@@ -516,6 +540,11 @@ class ToolService:
     def run(self, run: str) -> Run | RunRecord:
         """A live run of this host, or the stored record of any run."""
         return self.runs.one(run)
+
+    async def output(self, run: str, offset: int = 0) -> OutputPage:
+        """The stored output of a run from byte `offset` on, as much as fits on a page; `next` of the page is where the
+        next one begins. `Outcome.output` has only the beginning and the end of a long output."""
+        return await self.runs.output(run, offset)
 
     def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
         """Cancel a run, or a whole batch, of this host or of another host. Returns False if it had already ended."""

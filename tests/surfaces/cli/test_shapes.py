@@ -24,8 +24,10 @@ def test_tools_and_definitions(haft):
     fits("tools", haft("tools", "list", "--all", "--json").json)
     fits("tools", haft("tools", "search", "file", "--json").json)
     fits("tool", haft("tools", "show", "shell", "--json").json)
-    for form in ("mcp", "openai", "anthropic", "amp"):
+    for form in ("mcp", "openai", "openai-responses", "anthropic"):
         fits(f"definition-{form}", haft("tools", "show", "shell", "--as", form).json)
+        fits(f"definitions-{form}", haft("tools", "list", "--as", form).json)
+    fits("definition-amp", haft("tools", "show", "shell", "--as", "amp").json)
 
 
 @pytest.mark.parametrize(

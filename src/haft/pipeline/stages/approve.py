@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from haft import policy
 from haft.contracts import (
+    NO_GRANTS,
     Action,
     ApprovalAnswer,
     ApprovalRequest,
@@ -30,6 +31,7 @@ from haft.contracts import (
     check_owned,
     evolve,
     grants_from,
+    restricted_holder,
 )
 from haft.pipeline.approval_broker import ApprovalBroker, approval_request, request_content, waiting_facts
 from haft.pipeline.chain import Proceed
@@ -181,6 +183,9 @@ class Approve:
             _check(answer)
             grants = grants_from(answer.grants)
             check_owned(grants.network)
+            holder = restricted_holder(call.rights)
+            if holder is not None and grants != NO_GRANTS:
+                raise ValueError(f"it grants something, but {holder} gets no grants")
             if grants.network and (await self._confinement(run)).never_network:
                 raise ValueError("it grants the network, but `sandbox.network` is `never`")
             for name in self._sandbox.unset(grants.env):

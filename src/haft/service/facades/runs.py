@@ -10,6 +10,7 @@ from haft.pipeline import Run
 from haft.runs import Filter, RunRecord
 from haft.service.assembly import Host
 from haft.service.changes import with_current_changes
+from haft.service.output_pages import OutputPage, output_page
 from haft.service.principals import to_text
 
 FILTERS: Final = tuple(field.name for field in dataclasses.fields(Filter))
@@ -45,6 +46,10 @@ class HostRuns:
         if live is not None:
             return live
         return await self._host.with_history(lambda history: self._up_to_date([history.find(run)])[0])
+
+    async def output(self, run: str, offset: int = 0) -> OutputPage:
+        """The stored output of a run from byte `offset` on, as much as fits on a page."""
+        return await self._host.with_history(lambda history: output_page(history, history.find(run), offset))
 
     def stop(self, run: str, who: str | Principal | None = None) -> bool:
         """Cancel a run of this host or of another host. Returns False if the run had already ended. Blocks the event

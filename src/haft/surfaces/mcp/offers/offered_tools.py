@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from haft.contracts import Listing, ToolSpec
-from haft.service import offered_name
+from haft.service import mcp_definition, offered_name
 from haft.surfaces.mcp.results import outcome_schema
 
 if TYPE_CHECKING:
@@ -17,27 +17,12 @@ if TYPE_CHECKING:
 
 def definition(spec: ToolSpec, name: str) -> dict[str, Any]:
     """The definition of a tool as MCP writes it."""
-    effects = spec.effects
-    form: dict[str, Any] = {
-        "name": name,
-        "description": spec.description,
-        "inputSchema": _object_schema(spec.input_schema),
-        "annotations": {
-            "readOnlyHint": effects.readonly,
-            "idempotentHint": effects.idempotent,
-            "openWorldHint": effects.network,
-        },
-    }
+    form = mcp_definition(spec, name)
     if spec.output_schema is not None:
         form["outputSchema"] = outcome_schema(spec.output_schema)
     if name != spec.name:
         form["_meta"] = {"dev.haft/name": spec.name}
     return form
-
-
-def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The input schema, with the `type` that MCP requires at its top."""
-    return dict(schema) if schema.get("type") == "object" else {**schema, "type": "object"}
 
 
 class OfferedTools:
