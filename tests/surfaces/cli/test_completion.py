@@ -34,7 +34,7 @@ def test_commands_and_options(haft):
         "tools", "run", "log", "show", "output", "watch", "cancel", "diff", "blame", "undo", "redo", "changes", "inbox",
         "approve", "reject", "approval", "permissions", "agent", "skills", "plugins", "providers", "templates",
         "toolbox", "serve", "connect", "hook", "store", "tokens", "audit", "config", "trust", "doctor", "completion",
-        "version",
+        "help", "version",
     ]  # fmt: skip
     assert bash(haft, "haft", "tools", "s") == ["show", "search"]
     assert "--source" in bash(haft, "haft", "tools", "list", "--s")
