@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -101,10 +101,22 @@ class Task:
             reads=(),
             writes=(),
             meta={DELEGATES: True, "noDeadline": True},
+            trial_in_layer=True,
         )
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         return arguments
+
+    def wants_trial(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether the sub-agent works in a layer of its own, because its type or a setting says so."""
+        if self.host is None:
+            return False
+        host = self.host()
+        try:
+            kind = host.type_named(str(arguments.get("agent") or DEFAULT_TYPE))
+        except HaftError:
+            return False  # The call will fail.
+        return (kind.isolation or host.settings.isolation) == "layer"
 
     async def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Answer:
         progress = TaskProgress(context)

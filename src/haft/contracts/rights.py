@@ -30,6 +30,8 @@ class Rights:
     restricted: bool = False
     """Whether the calls get no grants, dangerous commands are rejected, and answers do not count that a person gave
     about calls of another thread."""
+    binds_subagents_only: bool = False
+    """Whether only the calls of sub-agents are bound, and not those of other tools below."""
     limits: tuple[tuple[str, float], ...] = ()
     """The highest values of some limits, by the names that they have in `Limits`."""
 
@@ -50,6 +52,7 @@ class Rights:
             "tools": None if self.tools is None else sorted(self.tools),
             "readonly": self.readonly,
             "restricted": self.restricted,
+            "bindsSubagentsOnly": self.binds_subagents_only,
             "limits": dict(self.limits),
         }
 

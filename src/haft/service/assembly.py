@@ -140,9 +140,9 @@ class Host:
         """The names and descriptions of the types of sub-agents; none if there are no sub-agents."""
         if not self.config.values["subagents.enabled"]:
             return ()
-        from haft.service.agent_types import agent_types
+        from haft.service.agent_types import find_agent_types
 
-        types = agent_types(self.workspace, self.home.path, self.config, self.environ)
+        types = find_agent_types(self.workspace, self.home.path, self.config, self.environ)
         return [(kind.name, kind.description) for kind in types.usable()]
 
     async def open(self, call: Callable[..., Run]) -> None:

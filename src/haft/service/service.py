@@ -379,6 +379,7 @@ class ToolService:
         grants: Grants | Mapping[str, Any] | None = None,
         isolation: Isolation | None = None,
         uses_cache: bool = True,
+        rights: Rights | None = None,
     ) -> BatchRun:
         """Make several calls at once. Returns the batch at once: await it for the outcomes in the order given, iterate
         over it for the events of all calls, cancel it. Each call is a pair of a tool's name and arguments, or a table
@@ -398,6 +399,7 @@ class ToolService:
             grants=grants,
             isolation=isolation,
             uses_cache=uses_cache,
+            rights=rights,
         )
 
     async def plan_batch(self, calls: Iterable[Any], *, thread: str | None = None, cwd: str | None = None) -> BatchPlan:

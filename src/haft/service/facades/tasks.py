@@ -33,7 +33,7 @@ from haft.contracts import (
 )
 from haft.pipeline import BatchedCall, Run
 from haft.runs import RunRecord
-from haft.service.agent_types import agent_types, model_of
+from haft.service.agent_types import find_agent_types, model_of
 from haft.service.assembly import Host
 from haft.service.facades.batches import BatchRun
 from haft.storage import ConversationFiles
@@ -93,7 +93,7 @@ class HostTasks:
     @cached_property
     def _types(self) -> AgentTypes:
         host = self._host
-        return agent_types(host.workspace, host.home.path, host.config, host.environ)
+        return find_agent_types(host.workspace, host.home.path, host.config, host.environ)
 
     @property
     def settings(self) -> SubagentSettings:
