@@ -43,6 +43,7 @@ _FOR_GOOD: Final = (
     failures.ModelQuotaExceededError,
     failures.ModelRequestRejectedError,
     failures.ContentFilterError,
+    failures.UserError,
 )
 
 
@@ -143,7 +144,7 @@ class Requests:
                 failure: Exception = error
             except failures.ModelContextWindowExceededError:
                 raise ContextFull from None
-            except Exception as error:
+            except (failures.AgentRunError, failures.UserError, OSError) as error:
                 failure = error
             wait = _wait_before_retry(failure, attempt)
             if wait is None or attempt == MAX_ATTEMPTS:
@@ -206,7 +207,7 @@ def _new_text(event: Any) -> str:
 
 def _wait_before_retry(failure: Exception, attempt: int) -> float | None:
     """How many seconds to wait before the request is sent again; None if it would fail again."""
-    if isinstance(failure, _FOR_GOOD | failures.UserError):
+    if isinstance(failure, _FOR_GOOD):
         return None
     status = getattr(failure, "status_code", None)
     if status is not None and status < 500 and status not in _ENDED_BY_SERVER:
