@@ -188,9 +188,7 @@ async def _one(
             await display.end(outcome)
     if not options.quiet and rejected and service.config.approval_seconds == 0:
         calls = "1 call" if rejected == 1 else f"{rejected} calls"
-        say(
-            f"{calls} needed approval or were rejected: start it at a terminal, or with `--approve`, `--wait` or `--try`"
-        )
+        say(f"{calls} needed approval or were rejected: use a terminal, `--approve`, `--wait` or `--try`")
     if not options.quiet and outcome.changes.state == "none":
         say(f"`haft show {run.id}` shows the conversation; `haft undo {run.id}` takes back what it changed")
     return outcome
