@@ -11,6 +11,7 @@ from haft.pipeline import Pause, Resumed, Run
 from haft.policy import Inbox
 from haft.runs import Filter, History, RunRecord, asked_by, call_from
 from haft.service.assembly import Host
+from haft.service.inbox import to_json
 from haft.service.paused_runs import cannot_resume, end_waiting, is_waiting, open_tree, root_of
 from haft.service.recovery import recover_into
 from haft.storage import open_stores
@@ -36,8 +37,6 @@ class HostPausedRuns:
         return await self._host.with_history(lambda history: self._shown(history, run))
 
     def _shown(self, history: History, run: str) -> dict[str, Any] | None:
-        from haft.service.inbox import to_json
-
         asked = [one for each in open_tree(history, history.find(run)) if (one := asked_by(each)) is not None]
         with contextlib.closing(open_stores(self._host.home).connect()) as connection:
             inbox = Inbox(connection)
