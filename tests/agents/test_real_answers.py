@@ -8,7 +8,8 @@ from expected_answers import EXPECTED, LEFT_OUT
 from hook_probe import outcomes
 from real_agents import AGENTS
 from recording import events, install_recorder
-from scripted_model import ScriptedModel, call, say
+
+from haft.testing.scripted_model import ScriptedModel, call, say
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -24,7 +25,7 @@ def test_the_hooks_answers_have_the_effect_that_the_table_says(name, tmp_path, m
 
 @pytest.mark.parametrize("name", ["codex"])
 def test_input_for_a_running_command_reaches_no_hook(name, tmp_path):
-    with ScriptedModel() as model:
+    with ScriptedModel(without_tools="ok") as model:
         agent = AGENTS[name](tmp_path, model.url)
         log, _ = install_recorder(agent)
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from connected import Connected
 from own_tools import AGENT_NAMES, options, shell
-from scripted_model import say
+
+from haft.testing.scripted_model import say
 
 
 class Broken:

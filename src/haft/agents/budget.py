@@ -92,7 +92,7 @@ class Budget:
         """None if nothing limits the cost."""
         own = self.limits.cost - self.spent.cost if self.limits.cost else None
         above = None if self.above is None else self.above.cost_left
-        return min(filter(lambda left: left is not None, (own, above)), default=None)
+        return min((left for left in (own, above) if left is not None), default=None)
 
     @property
     def depth_left(self) -> int:
@@ -106,7 +106,9 @@ class Budget:
         if self.spent.cycles >= self.limits.cycles:
             return f"its {_amount(self.limits.cycles, 'cycle')}"
         if self.tokens_left <= next_request:
-            return f"its {_amount(self.limits.tokens, 'token')}" if self._own_tokens_bind() else "the tokens of its caller"
+            return (
+                f"its {_amount(self.limits.tokens, 'token')}" if self._own_tokens_bind() else "the tokens of its caller"
+            )
         if self.seconds_left <= 0:
             return f"its {self.limits.seconds:g} seconds"
         if (left := self.cost_left) is not None and left <= 0:

@@ -1,7 +1,7 @@
 """The conversation of a task: what was said and called so far, stored after every step, so that it can go on later.
 
-The messages are those of pydantic-ai. The texts of tools are framed as data, so that no file can speak with the voice of
-the program.
+The messages are those of pydantic-ai. The texts of tools are framed as data, so that no file can speak with the voice
+of the program.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Conversation:
     spent: Spent = field(default_factory=Spent)
     last_tokens: int = 0
     """How many tokens the latest request and its answer had."""
+    then_say: str = ""
+    """What the person says who goes on with the task, to be said when the pending calls have been answered."""
     ended: str | None = None
     """How the task ended: `done`, `cut short` or `error`; None if it has not ended."""
 
@@ -95,7 +97,13 @@ class Conversation:
             "model": self.model,
             "thread": self.thread,
             "pending": [
-                {"id": call.id, "run": call.run, "tool": call.tool, "arguments": own_copy(call.arguments)}
+                {
+                    "id": call.id,
+                    "run": call.run,
+                    "tool": call.tool,
+                    "arguments": own_copy(call.arguments),
+                    "resumes": call.resumes,
+                }
                 for call in self.pending
             ],
             "executions": self.executions,
@@ -118,12 +126,12 @@ class Conversation:
                 facts["model"],
                 facts["thread"],
                 ModelMessagesTypeAdapter.validate_json(rest),
-                [ModelCall(each["id"], RunId(each["run"]), each["tool"], each["arguments"]) for each in facts["pending"]],
+                [ModelCall(**each) for each in facts["pending"]],
                 facts["executions"],
                 facts["modified"],
                 Spent(**facts["spent"]),
                 facts["lastTokens"],
-                facts["ended"],
+                ended=facts["ended"],
             )
         except (ValueError, KeyError, TypeError) as error:
             raise BadUsage(f"the conversation of the task is damaged: {error}", hint="start a new task") from None

@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+import yaml
+
 from haft.files import split_front_matter
 from haft.lazy import regex
 
@@ -101,19 +103,25 @@ def _yaml(text: str, *, is_text: bool) -> Any:
     brackets = text.count("[") + text.count("{")
     if len(text) > _MOST_YAML or brackets > _MOST_BRACKETS or nested > _DEEPEST:
         raise ValueError("is too long or too nested for YAML; write it as JSON")
-    import yaml
-
+    loader = yaml.BaseLoader if is_text else yaml.SafeLoader  # Both make only plain values.
     try:
+        # An alias is found before the text is loaded, because a few aliases can stand for millions of values.
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
-            raise ValueError("uses an alias, which haft does not support")
-        found = yaml.load(text, Loader=yaml.BaseLoader if is_text else yaml.SafeLoader)  # noqa: S506  both make only plain values
-        ((_key, value),) = found.items()
+            raise _HasAlias
+        loaded = yaml.load(text, Loader=loader)  # noqa: S506  the loader is one of two safe ones
+        ((_key, value),) = loaded.items()
         json.dumps(value, allow_nan=False)
     except yaml.YAMLError:
         raise ValueError("is not valid YAML") from None
-    except (TypeError, AttributeError, RecursionError):
+    except _HasAlias:
+        raise ValueError("uses an alias, which haft does not support") from None
+    except (TypeError, AttributeError, ValueError, RecursionError):
         raise ValueError("cannot be represented in JSON; write dates as text") from None
     return value
+
+
+class _HasAlias(Exception):
+    pass
 
 
 def _plain(text: str) -> str:

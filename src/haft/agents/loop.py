@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from pydantic_ai.messages import ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
@@ -27,6 +27,7 @@ from haft.agents.requests import ContextFull, OutOfTime, Requests
 from haft.contracts import HaftError, Outcome, Rights, ToolContext, ToolFailed, ToolSpec, new_run_id
 from haft.values import dataclass, replace
 
+PAGER: Final = "make a call that shows less of it, such as a range of lines"
 TOO_LONG: Final = (
     "This call was cut off, because it is longer than one answer may be. It was not made. Write it in parts: several "
     "calls, each with less text."
@@ -81,7 +82,10 @@ class TaskLoop:
         self._output_tokens = kind.output_tokens or settings.output_tokens
         self._tools = [
             ToolDefinition(
-                name=spec.name, description=spec.description, parameters_json_schema=dict(spec.input_schema), strict=False
+                name=spec.name,
+                description=spec.description,
+                parameters_json_schema=dict(spec.input_schema),
+                strict=False,
             )
             for spec in tools
         ]
@@ -96,6 +100,10 @@ class TaskLoop:
         try:
             if conversation.pending:
                 await self._go_on()
+            if conversation.then_say:
+                conversation.tell(conversation.then_say)
+                conversation.then_say = ""
+            await self._store()
             while True:
                 why = self._budget.what_is_spent(conversation.last_tokens)
                 if why is not None:
@@ -121,12 +129,12 @@ class TaskLoop:
         while True:
             try:
                 response = await self._requests.send(self._conversation.messages, self._parameters(), settings)
-                break
             except ContextFull:
                 if not self._drop_old_output():
                     raise ToolFailed("the task is longer than the model can read") from None
-        self._add(response)
-        return response
+            else:
+                self._add(response)
+                return response
 
     def _parameters(self) -> ModelRequestParameters:
         from pydantic_ai.messages import InstructionPart
@@ -189,24 +197,23 @@ class TaskLoop:
         calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
         pending = self._conversation.pending
         known = {call.id for call in pending}
-        refused = {
-            call.tool_call_id: "It was not made." for call in calls if call.tool_call_id not in known
-        }
-        before = {call.id: await self._host.outcome_before(call) for call in pending}
-        again = [call for call in pending if before[call.id] is None]
+        refused = {call.tool_call_id: "It was not made." for call in calls if call.tool_call_id not in known}
+        known_ends = [await self._host.outcome_before(call) for call in pending]
+        self._conversation.pending = [call for call, _end in known_ends]
+        await self._store()
+        again = [call for call, end in known_ends if end is None]
         made = dict(zip((call.id for call in again), await self._make(again), strict=True))
-        outcomes = [(call, before[call.id] or made[call.id][1]) for call in pending]
-        for call, outcome in outcomes:
-            if call.id not in made:
-                self._note(call, outcome)
-        await self._answer(calls, refused, outcomes)
+        for call, end in known_ends:
+            if end is not None:
+                self._note(call, end)
+        await self._answer(calls, refused, [made[call.id] if end is None else (call, end) for call, end in known_ends])
 
     async def _make(self, wanted: Sequence[ModelCall]) -> list[tuple[ModelCall, Outcome]]:
         """Make calls at once, and wait until all have ended. When the time is over, they are cancelled."""
         if not wanted:
             return []
         self._progress.status("calling-tools", ", ".join(call.tool for call in wanted))
-        live = self._host.start(wanted, self._context, self._conversation.thread, self._rights)
+        live = self._host.start_calls(wanted, self._context, self._conversation.thread, self._rights)
 
         async def end_of(call: ModelCall, run: LiveCall) -> Outcome:
             outcome: Outcome = await run
@@ -336,4 +343,4 @@ def _arguments_of(call: ToolCallPart) -> tuple[dict[str, Any], str | None]:
 
 def _text_of(outcome: Outcome) -> str:
     """The outcome of a call as the model reads it."""
-    return outcome.for_model()
+    return outcome.for_model(pager=PAGER).text

@@ -20,6 +20,8 @@ class ModelCall:
     run: RunId
     tool: str
     arguments: Mapping[str, Any]
+    resumes: RunId | None = None
+    """The run whose conversation goes on, if the tool is `task` and the call is made again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,16 @@ class SubagentSettings:
     output_tokens: int
     isolation: str
     budget: Mapping[str, float]
+
+
+class TaskContext(ToolContext, Protocol):
+    """The context of a task."""
+
+    @property
+    def elapsed(self) -> float:
+        """How many seconds the call has been in progress, without the time in which a call that it made waited for a
+        person."""
+        ...
 
 
 class LiveCall(Protocol):
@@ -52,8 +64,8 @@ class TaskHost(Protocol):
         """The type that has this name. Raises `BadUsage` if there is none, or it cannot be used."""
         ...
 
-    def model_named(self, name: str) -> str:
-        """The full name of a model, for its short name or its full name."""
+    def model_for(self, kind: AgentType) -> str:
+        """The name of the model for a type; empty if none is configured."""
         ...
 
     def tools_of(self, kind: AgentType, context: ToolContext) -> tuple[Sequence[ToolSpec], Sequence[str]]:
@@ -61,15 +73,18 @@ class TaskHost(Protocol):
         are none."""
         ...
 
-    def start(
+    def start_calls(
         self, calls: Sequence[ModelCall], context: ToolContext, thread: str, rights: Rights
     ) -> Sequence[LiveCall]:
         """Make calls at once, as calls of the task that `context` belongs to."""
         ...
 
-    def outcome_before(self, call: ModelCall) -> Awaitable[Outcome | None]:
-        """The outcome of a call that was made before this host began; None if it has to be made again."""
+    def outcome_before(self, call: ModelCall) -> Awaitable[tuple[ModelCall, Outcome | None]]:
+        """The outcome of a call that was made before this host began. If the call has to be made again, the outcome is
+        None, and the call is the one to make."""
         ...
+
+    def system_prompt(self, kind: AgentType) -> str: ...
 
     def read_conversation(self, task: str) -> bytes | None: ...
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import warnings
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
@@ -42,14 +43,15 @@ _FOR_GOOD: Final = (
     failures.ModelQuotaExceededError,
     failures.ModelRequestRejectedError,
     failures.ContentFilterError,
+    failures.UserError,
 )
 
 
-class ContextFull(Exception):  # noqa: N818  it is a state of the conversation, which the loop changes
+class ContextFull(Exception):
     """The conversation is longer than the model can read."""
 
 
-class OutOfTime(Exception):  # noqa: N818  it ends the task in order
+class OutOfTime(Exception):
     """The time of the sub-agent was over before the model had answered."""
 
 
@@ -61,13 +63,16 @@ async def open_model(name: str, base_url: str) -> AsyncIterator[Model]:
         if not base_url:
             return infer_provider(kind)
         made: Any = infer_provider_class(kind)
+        # A model on this machine often needs no key, but this client demands one.
+        key = {"api_key": "none"} if kind == "anthropic" and "ANTHROPIC_API_KEY" not in os.environ else {}
         try:
-            return made(base_url=base_url, **({"api_key": "none"} if kind == "anthropic" else {}))
+            addressed: Provider[Any] = made(base_url=base_url, **key)
         except TypeError:
             raise BadConfig(
                 f"`subagents.base_url` is set, but models of `{kind}` take no address",
                 hint="name the model as `openai-chat:NAME`",
             ) from None
+        return addressed
 
     if not name:
         raise BadConfig(
@@ -139,7 +144,7 @@ class Requests:
                 failure: Exception = error
             except failures.ModelContextWindowExceededError:
                 raise ContextFull from None
-            except Exception as error:
+            except (failures.AgentRunError, failures.UserError, OSError) as error:
                 failure = error
             wait = _wait_before_retry(failure, attempt)
             if wait is None or attempt == MAX_ATTEMPTS:
@@ -202,13 +207,13 @@ def _new_text(event: Any) -> str:
 
 def _wait_before_retry(failure: Exception, attempt: int) -> float | None:
     """How many seconds to wait before the request is sent again; None if it would fail again."""
-    if isinstance(failure, _FOR_GOOD | failures.UserError):
+    if isinstance(failure, _FOR_GOOD):
         return None
     status = getattr(failure, "status_code", None)
     if status is not None and status < 500 and status not in _ENDED_BY_SERVER:
         return None
     asked = getattr(failure, "retry_after", None)
-    return min(asked if asked is not None else FIRST_WAIT * 2 ** (attempt - 1), MAX_WAIT)
+    return min(float(asked) if asked is not None else FIRST_WAIT * 2 ** (attempt - 1), MAX_WAIT)
 
 
 def _words(failure: Exception) -> str:

@@ -60,7 +60,8 @@ class Unusable(ValueError):
 def read_type(written: Mapping[str, Any], prompt: str, *, provenance: Provenance, origin: str) -> AgentType:
     """The type that these keys define. Raises `Unusable` if a value is wrong."""
     keys = {_SPELLINGS.get(str(key), str(key)): value for key, value in written.items()}
-    notes = _key_notes(keys)
+    unused = ", ".join(f"`{key}`" for key in keys if key in OTHER_KEYS)
+    notes = [*([f"no effect in haft: {unused}"] if unused else ()), *unknown_key_notes(keys).values()]
     name = _name(keys.get("name"))
     description = _description(keys.get("description"), notes)
     tools = tuple(dict.fromkeys(map(haft_name, _tools(keys, "tools"))))
@@ -91,23 +92,14 @@ def is_type_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def unknown_keys(keys: Iterable[str]) -> list[str]:
-    """The keys that neither haft nor Claude Code knows."""
-    return [key for key in keys if key not in OWN_KEYS and key not in OTHER_KEYS]
-
-
-def unused_keys(keys: Iterable[str]) -> list[str]:
-    """The keys of Claude Code that have no effect in haft."""
-    return [key for key in keys if key in OTHER_KEYS]
-
-
-def _key_notes(keys: Iterable[str]) -> list[str]:
-    unused = ", ".join(f"`{key}`" for key in unused_keys(keys))
-    notes = [f"no effect in haft: {unused}"] if unused else []
-    for key in unknown_keys(keys):
-        near = near_miss(key, OWN_KEYS)
-        notes.append(f"there is no key `{_short(key)}`" + (f"; did you mean `{near}`?" if near else ""))
-    return notes
+def unknown_key_notes(keys: Iterable[str]) -> dict[str, str]:
+    """The keys that neither haft nor Claude Code knows, and a note about each."""
+    found = {}
+    for key in keys:
+        if key not in OWN_KEYS and key not in OTHER_KEYS and key not in _SPELLINGS:
+            near = near_miss(key, OWN_KEYS)
+            found[key] = f"there is no key `{_short(key)}`" + (f"; did you mean `{near}`?" if near else "")
+    return found
 
 
 def _name(value: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import sys
@@ -36,6 +37,7 @@ from haft.contracts import (
     Layer,
     LayeredSession,
     Session,
+    StartFailed,
     ToolFailed,
     ToolSpec,
     Workspace,
@@ -67,8 +69,7 @@ class LayerTrial(Protocol):
         ...
 
     async def mount(self, layer: Layer) -> None:
-        """Mount a layer from which one can only read, and give its `view` a descriptor of the workspace as it is seen
-        there."""
+        """Mount a layer, and give its `view` a descriptor of the workspace as it is seen there."""
         ...
 
 
@@ -176,6 +177,8 @@ class EngineSelector:
 
     async def why_no_trial(self, spec: ToolSpec) -> str | None:
         """Why a trial run of this tool is not possible; None if it is possible."""
+        if spec.trial_in_layer:
+            return await self._why_no_layer()
         if spec.hosting == "in-process":
             return None if spec.provenance == "builtin" else "it runs in this process"
         if spec.hosting == "remote":
@@ -338,6 +341,31 @@ class EngineSelector:
         why = why if self._setting == "auto" else None
         snapshot = engines.SnapshotTransaction(transactions, owner, self._budget, why, watched)
         return await self._scanned(snapshot, report, waiting)
+
+    async def begin_in_layer(
+        self, spec: ToolSpec, owner: Owner, take_view: Callable[[], Awaitable[View]], within: Scope | None
+    ) -> Transaction:
+        """Begin a transaction in a layer, for a tool in this process. A helper mounts the layer, and sends a descriptor
+        of it. Through it, this process sees the layer, and writes the changes of the tool's calls into it."""
+        why = await self._why_no_layer()
+        if why is not None:
+            raise ToolFailed(f"`{spec.name}` was not run: it would need a layer of its own, and cannot have one: {why}")
+        view = await take_view() if within is None else None
+        transaction: engines.OverlayTransaction | None = None
+        try:
+            overlay = functools.partial(engines.OverlayTransaction, makes_calls=True, view=view)
+            # In a thread, because the constructor copies the caller's changes.
+            transaction = await run_uncancellable(lambda: overlay(self.transactions, owner, within))
+            await self._trial.mount(transaction.layer)
+            if transaction.scope is None or not await transaction.scope.wait_for_view():
+                raise StartFailed(f"`{spec.name}` was not run: its layer could not be mounted")
+        except BaseException:
+            if transaction is not None:
+                transaction.abandon()
+            if view is not None:
+                self.end_view(view)
+            raise
+        return transaction
 
     async def begin_background(
         self, owner: Owner, report: Callable[[str], None], waiting: WaitNews

@@ -17,6 +17,7 @@ from haft.changes.commit.steps import from_latin
 from haft.changes.commit.tree import Tree, set_mode, set_owner
 from haft.changes.objections import conflict_error
 from haft.changes.transactions import (
+    CONTAINED,
     LayerSources,
     Owner,
     TransactionResult,
@@ -261,6 +262,9 @@ def drop(transactions: Transactions, run: str) -> Changes:
     """Discard the held changes of a run."""
     with transactions.locked():
         held, manifest = _find_held(transactions, run)
+        contained = (Manifest.read(os.path.join(held, CONTAINED, each)) for each in manifest.notes.get("contains", ()))
+        for each in filter(None, contained):
+            transactions.record_discarded(each)
         transactions.ledger.set_state(run, "discarded")
         with contextlib.suppress(OSError):  # The changes count as dropped now: `haft store prune` removes the files.
             transactions.detach_and_remove(held)

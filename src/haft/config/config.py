@@ -93,7 +93,7 @@ class Config:
             return tuple(NameList(patterns, source) for source, patterns in self.lists.get(name, ()))
 
         is_on = self.values["subagents.enabled"]
-        off = () if is_on else (Feature("task", "subagents.enabled", self.sources["subagents.enabled"]),)
+        off = () if is_on else (Feature("task", "Sub-agents not enabled"),)
         return Enablement(listed("tools.disable"), listed("tools.enable"), off)
 
     @property

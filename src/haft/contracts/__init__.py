@@ -148,7 +148,7 @@ if TYPE_CHECKING:
     from haft.contracts.principal import Principal, PrincipalKind, check_text
     from haft.contracts.questions import FORM, Question, QuestionAnswer, QuestionMethod
     from haft.contracts.renamed_fields import with_current_names
-    from haft.contracts.rights import DELEGATES, Rights, limits_within, restricted_holder
+    from haft.contracts.rights import Rights, limits_within, restricted_holder
     from haft.contracts.secrets import (
         MARK,
         MIN_SECRET_LENGTH,
@@ -162,6 +162,7 @@ if TYPE_CHECKING:
     from haft.contracts.server_marks import escaped_marks, marked_text
     from haft.contracts.states import NEXT_STATUSES, STATUSES, TERMINAL, Status
     from haft.contracts.tool import (
+        DELEGATES,
         Answer,
         AnswerBasis,
         DiscoveredTool,
@@ -216,12 +217,12 @@ else:
             "principal": "Principal PrincipalKind check_text",
             "questions": "FORM Question QuestionAnswer QuestionMethod",
             "frozen_copies": "evolve",
-            "rights": "DELEGATES Rights limits_within restricted_holder",
+            "rights": "Rights limits_within restricted_holder",
             "secrets": "MARK MaskedStream NO_SECRETS MIN_SECRET_LENGTH Secrets named_secrets says_secret texts_in",
             "server_marks": "escaped_marks marked_text",
             "states": "NEXT_STATUSES STATUSES Status TERMINAL",
             "tool": (
-                "Answer AnswerBasis DiscoveredTool Effects Hosting Kind Listing "
+                "DELEGATES Answer AnswerBasis DiscoveredTool Effects Hosting Kind Listing "
                 "Provenance RenamedTool State TaskSupport Tool ToolResult ToolSpec configured"
             ),
             "variables": "names_reported_missing names_read why_not_granted withheld",

@@ -175,6 +175,9 @@ class ApprovalRequest:
     """The runs that wait for the answer, the outermost first."""
     chain_tools: tuple[str, ...] = ()
     """The tool that each run of `chain` calls."""
+    chain_purposes: tuple[str | None, ...] = ()
+    """The prompt of each run of `chain` that is the task of a sub-agent; None for others. A model wrote it, unless a
+    person started the task."""
     revise: Callable[[Mapping[str, Any]], Awaitable[ApprovalRequest]] | None = field(
         default=None, compare=False, repr=False
     )

@@ -7,7 +7,7 @@ checks them before it looks at any rule.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from haft.contracts.confinement import NO_GRANTS
 from haft.contracts.limits import Limits
@@ -15,10 +15,6 @@ from haft.values import dataclass, replace
 
 if TYPE_CHECKING:
     from haft.contracts.tool import ToolSpec
-
-DELEGATES: Final = "delegates"
-"""The key in a tool's `meta` that says that all its work is done by calls with the same rights, so that the tool itself
-changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +30,8 @@ class Rights:
     restricted: bool = False
     """Whether the calls get no grants, dangerous commands are rejected, and answers do not count that a person gave
     about calls of another thread."""
+    binds_subagents_only: bool = False
+    """Whether only the calls of sub-agents are bound, and not those of other tools below."""
     limits: tuple[tuple[str, float], ...] = ()
     """The highest values of some limits, by the names that they have in `Limits`."""
 
@@ -41,7 +39,7 @@ class Rights:
         """Why this tool may not be called; None if it may."""
         if self.tools is not None and spec.name not in self.tools:
             return f"{self.holder} may not call `{spec.name}`"
-        changes_something = not spec.effects.readonly and not spec.commands and not spec.meta.get(DELEGATES)
+        changes_something = not spec.effects.readonly and not spec.commands and not spec.delegates
         if self.readonly and changes_something:
             return f"{self.holder} may only read, and `{spec.name}` does not declare that it changes nothing"
         if self.restricted and spec.grants != NO_GRANTS:
@@ -54,6 +52,7 @@ class Rights:
             "tools": None if self.tools is None else sorted(self.tools),
             "readonly": self.readonly,
             "restricted": self.restricted,
+            "bindsSubagentsOnly": self.binds_subagents_only,
             "limits": dict(self.limits),
         }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from haft.contracts.change import Changes
 from haft.contracts.confinement import NO_GRANTS, PLUGIN_ENTRY, Grants
@@ -28,6 +28,9 @@ TaskSupport = Literal["forbidden", "optional", "required"]
 """For MCP clients that know tasks: whether a call may become a task, always does (`required`), or becomes one at once
 (`optional`). If a tool declares nothing, a call that takes long becomes a task. The spec has it in `meta`, as
 `taskSupport`."""
+
+DELEGATES: Final = "delegates"
+"""The key in the `meta` of a tool of haft whose work is done by calls: see `ToolSpec.delegates`."""
 
 State = Literal["ready", "broken", "duplicate", "disabled", "inactive", "needs-config", "changed", "unreachable"]
 
@@ -81,6 +84,11 @@ class ToolSpec:
     prepares: bool = False
     """Whether the tool has `prepare(progress) -> None`, which makes what its calls need, such as an environment. It
     runs before the deadline of the call starts."""
+    trial_in_layer: bool = False
+    """Whether the tool runs in the host, and changes files only through `context.workspace` and by the calls that it
+    makes. Its trial run then works in a layer: its calls see the changes of each other, and none of these is in the
+    workspace. Such a tool may have `wants_trial(arguments) -> bool`: whether a call is a trial run, although nobody
+    asked for one."""
     previews: bool = False
     """Whether the tool has `preview(arguments, context) -> str`: a line that says what a call would do."""
     explains: bool = False
@@ -104,6 +112,11 @@ class ToolSpec:
     def has_processes(self) -> bool:
         """Whether the tool runs in processes of this machine, which haft can confine."""
         return self.hosting in ("per-call", "session")
+
+    @property
+    def delegates(self) -> bool:
+        """Whether all the work of the tool is done by calls with the same rights, so that it changes nothing itself."""
+        return self.provenance == "builtin" and bool(self.meta.get(DELEGATES))
 
     @property
     def grants_entry(self) -> str | None:

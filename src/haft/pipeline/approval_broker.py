@@ -53,6 +53,7 @@ itself is None if its host has died."""
 INSTANT_SECONDS: Final = 0.05
 """If the approver has not answered after this time, the request goes into the inbox too."""
 POLL_SECONDS: Final = 0.1
+MAX_PURPOSE: Final = 2_000
 MIN_WAIT_SECONDS: Final = 60.0
 """A request can be answered for at least this long after its host died."""
 NO_INPUT: Final = "nobody answered: the input of the prompt ended"
@@ -366,7 +367,7 @@ class ApprovalBroker:
                 "grants": call.grants.to_json(),
                 "trial": call.trial,
                 "subagent": call.subagent,
-                "rights": [each.to_json() for each in call.rights],
+                "rights": [[each.holder, each.readonly, each.restricted] for each in call.rights],
             }
         )
 
@@ -519,6 +520,7 @@ def request_content(request: ApprovalRequest) -> dict[str, Any]:
         "toAllow": [each.to_json() for each in request.to_allow],
         "chain": list(request.chain),
         "chainTools": list(request.chain_tools),
+        "chainPurposes": list(request.chain_purposes),
         "pin": request.pin,
         "build": request.build,
         "batch": None if request.batch is None else request.batch[0],
@@ -566,8 +568,17 @@ def approval_request(
         client_may_approve=not decision.is_dangerous and decision.definition_diff is None,
         chain=tuple(each.id for each in chain),
         chain_tools=tuple(each.call.name for each in chain),
+        chain_purposes=tuple(map(_purpose_of, chain)),
         id=policy.new_request_id(),
     )
+
+
+def _purpose_of(run: Run) -> str | None:
+    """The prompt of the task of a sub-agent; None for any other run."""
+    prompt = run.call.arguments.get("prompt") if run.tool.spec.delegates else None
+    if not isinstance(prompt, str):
+        return None
+    return run.call.secrets.masked_text(prompt if len(prompt) <= MAX_PURPOSE else f"{prompt[:MAX_PURPOSE]}…")
 
 
 def waiting_facts(request: ApprovalRequest) -> dict[str, Any]:

@@ -94,6 +94,10 @@ class CallContext:
         return self._run.call.secrets
 
     @property
+    def elapsed(self) -> float:
+        return 0.0 if self._run.deadline is None else self._run.deadline.elapsed
+
+    @property
     def chain(self) -> tuple[RunId, ...]:
         return tuple(each.id for each in nesting.callers(self._run))
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from contextvars import ContextVar
 from typing import Final
 
-from haft.contracts import BadUsage, RunId
+from haft.contracts import BadUsage, RunId, own_copy
 from haft.pipeline.run import Run
 
 CURRENT: Final[ContextVar[Run | None]] = ContextVar("haft-current-run", default=None)
@@ -38,6 +38,25 @@ def caller_with_layer(run: Run) -> Run | None:
     caller = next((each for each in callers(run) if each.transaction is not None), None)
     is_layered = caller is not None and caller.transaction is not None and caller.transaction.scope is not None
     return caller if is_layered else None
+
+
+def trial_above(run: Run) -> Run | None:
+    """The caller of `run` that is a trial run in a layer, if there is one: the changes of `run` are a part of that
+    trial run."""
+    caller = caller_with_layer(run)
+    return None if caller is None else next((each for each in callers(run) if each.decision.action == "try"), None)
+
+
+def wants_layer(run: Run) -> bool:
+    """Whether the tool of `run` works in a layer of its own, although it runs in the host and has no process."""
+    if not run.tool.spec.trial_in_layer:
+        return False
+    decision = run.call.decision
+    is_tried = decision is not None and decision.action == "try" and trial_above(run) is None
+    if run.call.trial or is_tried:
+        return True
+    wants_trial = getattr(run.tool, "wants_trial", None)
+    return wants_trial is not None and bool(wants_trial(own_copy(run.call.arguments)))
 
 
 def why_cannot_call(run: Run) -> str | None:

@@ -73,8 +73,10 @@ from haft.contracts import (
     Limits,
     Principal,
     RunId,
+    ToolFailed,
     Workspace,
 )
+from haft.pipeline import nesting
 from haft.pipeline.approval_broker import AnswerCheck, ApprovalBroker, SharedInbox
 from haft.pipeline.chain import Stage
 from haft.pipeline.confinement import Confinements
@@ -194,6 +196,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
                 else confinement
             )
 
+        _check_launches(run)
         observer = questions.connections_of(run)
         within = dependencies.sandbox.launcher_within(confinement, run.call.layer, observer=observer)
         return within if run.call.attachment is None else run.call.attachment.launcher(within)
@@ -330,3 +333,9 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         ),
         Invoke(context, untrusted),
     )
+
+
+def _check_launches(run: Run) -> None:
+    """Raise `ToolFailed` if the tool may start no commands, because they would not see the layer in which it works."""
+    if nesting.wants_layer(run):
+        raise ToolFailed(f"`{run.call.name}` works in a layer of its own: there it starts commands only by calls")

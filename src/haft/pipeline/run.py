@@ -283,7 +283,7 @@ class Run:
     def draft(self, **changes: Any) -> Run:
         """A draft: a new run of the same call, with the values in `changes`. The policy can decide about these values
         before the call itself gets them. A draft is not observed and not recorded."""
-        return Run(evolve(self.call, **changes), _NO_RECORDER)
+        return Run(evolve(self.call, **changes), _NO_RECORDER, self.parent)
 
     def tell_waiting(self, holder: str | None, *, is_person: bool) -> None:
         """Say for which run this one waits, if that is known, and whether that run waits for a person."""

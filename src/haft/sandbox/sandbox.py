@@ -467,8 +467,8 @@ class Sandbox:
         return None
 
     async def mount(self, layer: Layer) -> None:
-        """Mount a layer for reading, in a process that ends at once. The layer's `view` gets a descriptor of the
-        workspace as it is seen there, which stays valid."""
+        """Mount a layer in a process that ends at once. The layer's `view` gets a descriptor of the workspace as it is
+        seen there, which stays valid."""
         await self.launcher("read-only", layer=layer).run(Command(["true"]), DiscardedOutput())
 
     async def layer_basis(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.agents import AgentType, AgentTypes, ChosenModel, ListedType
     from haft.changes import (
         BlamedLine,
         FileDifference,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from haft.registry import search, unknown_tool
     from haft.runs import Frame, History, RunRecord, follow
     from haft.schema import coerce
+    from haft.service.agent_types import DescribedType, budget_of, described_type, find_agent_types, model_of
     from haft.service.approval_secret import ApprovalSecret
     from haft.service.audit_log import AuditLogFacade
     from haft.service.call_arguments import check_arguments, check_form, never_granted
@@ -140,6 +142,7 @@ else:
     __getattr__ = face(
         __name__,
         {
+            "agent_types": "DescribedType budget_of find_agent_types described_type model_of",
             "principals": "this_user user_name",
             "changes": "ChangesFacade ChangesPart changed_since nothing_to rows_for with_batches",
             "checks": "Check",
@@ -188,6 +191,7 @@ else:
             "tool_forms": "LIST_FORMS SINGLE_FORMS mcp_definition tool_definitions",
             "tool_listing": "ListedTools approval_of withheld_from",
             "trust": "Proposal TrustChange TrustFacade",
+            "haft.agents": "AgentType AgentTypes ChosenModel ListedType",
             "haft.changes": (
                 "BlamedLine Origin PathChange FileDifference HeldChangeSet Row Usage format_bytes stat_lines"
             ),

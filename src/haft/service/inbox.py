@@ -338,6 +338,7 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
         "who": waiting.who,
         "thread": waiting.thread,
         "chain": shown["chain"],
+        "purposes": shown.get("chainPurposes", []),
         "createdAt": iso_time(waiting.created_at),
         "expiresAt": iso_time(waiting.expires_at) if waiting.expires else None,
         "cwd": shown["cwd"],

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from haft.service.facades.programs import HostPrograms
     from haft.service.facades.providers import HostProviders
     from haft.service.facades.runs import HostRuns
+    from haft.service.facades.tasks import HostTasks
     from haft.service.hooked_calls.calls import HookedCalls
     from haft.service.inbox import Reply
     from haft.service.observed_calls import ObservedCalls
@@ -77,6 +78,7 @@ class ToolService:
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        host.task.host = lambda: self.tasks
 
     @classmethod
     def open(
@@ -213,6 +215,13 @@ class ToolService:
         return HostBatches(self._host, self.call)
 
     @cached_property
+    def tasks(self) -> HostTasks:
+        """The tasks of sub-agents."""
+        from haft.service.facades.tasks import HostTasks
+
+        return HostTasks(self._host, self.call, self.batches.start)
+
+    @cached_property
     def hooked(self) -> HookedCalls:
         """The shell commands of agents that run through haft because a hook rewrote them."""
         from haft.service.hooked_calls.calls import HookedCalls
@@ -317,6 +326,7 @@ class ToolService:
         rights: Rights | None = None,
         pauses: bool = False,
         key: str | None = None,
+        run_id: RunId | None = None,
     ) -> Run:
         """Call a tool. Returns the run at once: await it, iterate over it, cancel it. `grants` open the sandbox for
         this call. With `trial`, the call is a trial run: its changes are applied only after a person has reviewed and
@@ -327,7 +337,8 @@ class ToolService:
         cache. `attachment` is a process outside haft to which the call is attached: see `hooked`. `rights` say what
         the call, and every call that it makes, may do at most: never more than the caller may. With `pauses`, requests
         for approval of the call, and of all calls below it, do not go to the approver: await `run.pause_or_outcome()`,
-        and see `resume`. `key` is a name of the call by which `service.paused_runs.find` finds its run again."""
+        and see `resume`. `key` is a name of the call by which `service.paused_runs.find` finds its run again. `run_id`
+        is the id of the run, if it was made before the call."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
         check_call(
@@ -348,7 +359,7 @@ class ToolService:
         is_plain = caller is None and not who and not thread
         return pipeline.call(
             Call(
-                run=new_run_id(),
+                run=run_id or new_run_id(),
                 name=ToolName(str.__str__(name)),
                 arguments=own_copy(arguments or {}),
                 principal=host.principal if is_plain else host.acting(who, thread, caller),
@@ -383,6 +394,7 @@ class ToolService:
         grants: Grants | Mapping[str, Any] | None = None,
         isolation: Isolation | None = None,
         uses_cache: bool = True,
+        rights: Rights | None = None,
     ) -> BatchRun:
         """Make several calls at once. Returns the batch at once: await it for the outcomes in the order given, iterate
         over it for the events of all calls, cancel it. Each call is a pair of a tool's name and arguments, or a table
@@ -402,6 +414,7 @@ class ToolService:
             grants=grants,
             isolation=isolation,
             uses_cache=uses_cache,
+            rights=rights,
         )
 
     async def plan_batch(self, calls: Iterable[Any], *, thread: str | None = None, cwd: str | None = None) -> BatchPlan:

@@ -36,7 +36,7 @@ from haft.config import (
 )
 from haft.contracts import BadConfig, BadUsage, Principal
 from haft.files import digest_of
-from haft.service.agent_types import agent_types
+from haft.service.agent_types import find_agent_types
 from haft.service.providers import revoke_file, trust_of_file
 from haft.storage import StateHome
 from haft.toolsets import WORKSPACE_FILE
@@ -57,6 +57,8 @@ class Proposal:
     """The settings that do not count even then, because the person's own settings forbid them."""
     file_counts: bool
     """Whether all of the file, and the workspace's owner, count already."""
+    has_trusted_agents: bool = False
+    """Whether files with types of sub-agents are trusted already."""
     agents: Sequence[TypeFile] = ()
     """The files with types of sub-agents that wait for trust."""
 
@@ -95,8 +97,13 @@ class TrustFacade:
         workspace, home = check_workspace(self._workspace, self._home), self._home
         file, stranger = workspace_config(workspace), foreign_file_in(workspace)
         agents = _waiting_agents(workspace, home, file)
-        if file is None and stranger is None and not agents and not trusted_agents(home, workspace):
+        has_trusted_agents = bool(trusted_agents(home, workspace))
+        if file is None and stranger is None and not agents and not has_trusted_agents:
             hint = None
+            if find_agent_types(
+                workspace, home, configured(workspace, None, os.environ, trusted=False)
+            ).waiting_files():
+                hint = "it has types of sub-agents, but sub-agents are not enabled: set `subagents.enabled`"
             if os.path.lexists(os.path.join(workspace, WORKSPACE_FILE)):
                 hint = (
                     f"its {WORKSPACE_FILE} names MCP servers: `haft providers trust NAME` lets one of them start, and "
@@ -115,7 +122,7 @@ class TrustFacade:
             widens = [one for one in untrusted.ignored if (one.name, one.source) not in names]
         counts = file is None or not widens or is_trusted(home, workspace, file)
         counts = counts and (stranger is None or is_workspace_trusted(home, workspace))
-        return Proposal(workspace, file, stranger, widens, kept_out, counts, agents)
+        return Proposal(workspace, file, stranger, widens, kept_out, counts, has_trusted_agents, agents)
 
     def since_trusted(self, proposal: Proposal) -> TrustChange:
         """How the proposal differs from the text that the person trusted before."""
@@ -159,7 +166,7 @@ def _waiting_agents(workspace: str, home: str, file: ConfigFile | None) -> Seque
         return ()
     if not config.values["subagents.enabled"]:
         return ()
-    return [one for one in agent_types(workspace, home, config).waiting_files() if type_of_file(one).is_usable]
+    return [one for one in find_agent_types(workspace, home, config).waiting_files() if type_of_file(one).is_usable]
 
 
 def _require_sound(config: Any) -> None:

@@ -12,6 +12,7 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.storage.answer_files import AnswerFiles
     from haft.storage.append_only_file import AppendOnlyFile
+    from haft.storage.conversation_files import ConversationFiles
     from haft.storage.definitions import DefinitionCache
     from haft.storage.encoding import decode, encode, fragment
     from haft.storage.home import StateHome, default_home
@@ -29,6 +30,7 @@ else:
         {
             "answer_files": "AnswerFiles",
             "append_only_file": "AppendOnlyFile",
+            "conversation_files": "ConversationFiles",
             "definitions": "DefinitionCache",
             "encoding": "decode encode fragment",
             "home": "StateHome default_home",

@@ -95,6 +95,11 @@ class OverlayTransaction(TransactionDefaults):
     def resume(self) -> None:
         """Nothing to do after a nested call."""
 
+    def abandon(self) -> None:
+        """End the transaction of a call that could not begin."""
+        self._scope.close()
+        self.drop()
+
     def drop(self) -> None:
         """Remove the layer in the background. Its name is free at once: the call may be repeated."""
         with contextlib.suppress(OSError):

@@ -79,6 +79,7 @@ class Decide:
     async def _decide_now(self, run: Run) -> None:
         """Decide by the workspace's own files. Without a sandbox, more calls need approval."""
         call, spec = run.call, run.tool.spec
+        trial = nesting.trial_above(run)
         confined = spec.has_processes and (await self._ready(spec)).namespaces
         decision = self._decide(
             PolicyQuery(
@@ -91,15 +92,17 @@ class Decide:
                 rights=call.rights,
                 confined=confined,
                 grants=call.grants,
-                trial=call.trial,
+                trial=call.trial or trial is not None,
             )
         )
         if decision.action == "delegate":
             decision = await self.ask_delegates(call, decision)
-        if (call.trial or decision.action == "try") and not spec.effects.readonly and decision.action != "reject":
+        if spec.effects.readonly or decision.action == "reject":
+            decision = replace(decision, action="allow") if decision.action == "try" else decision
+        elif call.trial or decision.action == "try" or nesting.wants_layer(run):
             decision = await self._as_trial(run, decision)
-        elif decision.action == "try":
-            decision = replace(decision, action="allow")
+        elif trial is not None:
+            decision = await self._as_part_of_trial(run, trial, decision)
         secrets = call.secrets | self._sandbox.granted_secrets(call.grants, decision.grants, spec.grants)
         if secrets:  # A remembered rule is stored unmasked, so rules with secrets in them are not offered.
             offered = tuple(one for one in decision.to_allow if secrets.masked(one.to_json()) == one.to_json())
@@ -155,30 +158,55 @@ class Decide:
         """The decision for a trial run: the call runs, and a person decides about its changes afterwards. If a trial
         run is not possible, the call needs approval before it runs."""
         call, spec = run.call, run.tool.spec
-        if call.grants.network or decision.grants.network:
+        if (why_not := await self._grant_against_trial(run, decision)) is not None:
+            what, remedy = why_not
             raise BadUsage(
-                f"`{call.name}` cannot have a trial run with network: haft cannot undo its effects there",
-                hint="call it without --try, or without --network",
+                f"`{call.name}` cannot have a trial run with {what}: haft cannot undo its effects there",
+                hint=f"call it without --try, or without {remedy}",
             )
+        above = nesting.caller_with_layer(run)
+        if above is not None and nesting.trial_above(run) is None:
+            why: str | None = f"its changes are part of the changes of {above.id}, which calls it: use --try there"
+        else:
+            why = await self._engine_selector().why_no_trial(spec)
+        if why is None:
+            return self._tried(run, decision)
+        if spec.trial_in_layer:
+            raise BadUsage(
+                f"`{call.name}` was not run: it would need a layer of its own, and cannot have one: {why}",
+                hint="call it without a trial run or isolation: then the changes of its calls reach the workspace",
+            )
+        return replace(decision, action="ask", reason=f"{decision.reason}; a trial run is not possible: {why}")
+
+    async def _as_part_of_trial(self, run: Run, trial: Run, decision: Decision) -> Decision:
+        """The decision for a call that the trial run `trial` makes: a person sees its changes at the end of that trial
+        run, so it needs no approval before. But a call with network needs approval, even if a rule allows it: it may
+        run what an earlier call has written, and nobody has seen that."""
+        if (why_not := await self._grant_against_trial(run, decision)) is not None:
+            reason = f"{decision.reason}; it is a call of the trial run {trial.id}, and it has {why_not[0]}"
+            return replace(decision, action="ask", reason=reason)
+        if await self._engine_selector().why_no_trial(run.tool.spec) is not None:
+            return decision
+        return self._tried(run, decision)
+
+    async def _grant_against_trial(self, run: Run, decision: Decision) -> tuple[str, str] | None:
+        """A grant with which a call has effects that haft cannot undo, and the option that grants it; None if it has no
+        such grant."""
+        call = run.call
         grants = call.grants | decision.grants
-        if grants.write and spec.has_processes:
+        if grants.network:
+            return "network", "--network"
+        if grants.write and run.tool.spec.has_processes:
             writable = await self._sandbox.writable(grants)
             if any(not path.startswith(writable[0].rstrip("/") + "/") for path in writable[1:]):
-                raise BadUsage(
-                    f"`{call.name}` cannot have a trial run with writes outside the workspace: haft cannot undo those",
-                    hint="call it without --try, or without that --write",
-                )
-        above = nesting.caller_with_layer(run)
-        if above is not None:
-            why_not: str | None = f"its changes are part of the changes of {above.id}, which calls it: use --try there"
-        else:
-            why_not = await self._engine_selector().why_no_trial(spec)
-        if why_not is None:
-            # In a trial run, a person decides only after the run, so programs that nobody has approved must not run in
-            # it.
-            is_open = decision.environment is not None or grants != NO_GRANTS
-            return replace(decision, action="try", activated=None if is_open else decision.activated)
-        return replace(decision, action="ask", reason=f"{decision.reason}; a trial run is not possible: {why_not}")
+                return "writes outside the workspace", "that --write"
+        return None
+
+    @staticmethod
+    def _tried(run: Run, decision: Decision) -> Decision:
+        # In a trial run, a person decides only after the run, so programs that nobody has approved must not run in it.
+        is_open = decision.environment is not None or run.call.grants | decision.grants != NO_GRANTS
+        return replace(decision, action="try", activated=None if is_open else decision.activated)
 
 
 def files_run_by(spec: ToolSpec, arguments: Mapping[str, Any], cwd: str) -> set[str]:

@@ -213,7 +213,9 @@ class Record:
     def _add_paused_facts(self, run: Run, pausing: Pausing, rest: dict[str, Any]) -> None:
         """Add what another host needs to go on with the run, if it can: the run waits for a person, or its tool can go
         on; and the call has nothing that haft does not store."""
-        resumes = run.call.tool is not None and run.call.tool.spec.resumes
+        decision, tool = run.call.decision, run.call.tool
+        is_layered = decision is not None and decision.action == "try"  # Its layer ends with the host.
+        resumes = tool is not None and tool.spec.resumes and not is_layered
         facts = None
         if pausing.asked is not None or resumes:
             facts = call_facts(evolve(pausing.made, secrets=run.call.secrets), pausing.asked, self._trail.redactor)

@@ -21,6 +21,7 @@ from haft.contracts import (
     Rejected,
     evolve,
 )
+from haft.pipeline import nesting
 from haft.pipeline.approval_broker import ApprovalBroker, ReceivedAnswer, approval_request, waiting_facts
 from haft.pipeline.chain import Proceed
 from haft.pipeline.run import Run
@@ -44,8 +45,8 @@ class Review:
 
     @staticmethod
     def skips(run: Run) -> bool:
-        """Whether the call is not a trial run."""
-        return run.decision.action != "try"
+        """Whether the call is no trial run, or a part of one: then a person sees its changes when that one ends."""
+        return run.decision.action != "try" or nesting.trial_above(run) is not None
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         outcome = await proceed(run)

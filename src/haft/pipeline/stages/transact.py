@@ -113,6 +113,11 @@ class Transact:
         scope = None if caller.transaction is None else caller.transaction.scope
         if scope is not None and not await scope.wait_for_view():
             scope = None
+        if scope is None and any(each.transaction and each.transaction.scope for each in nesting.callers(run)):
+            raise ToolFailed(
+                f"`{run.call.name}` was not called: the layer of its callers cannot be seen from {caller.id}, which"
+                " calls it"
+            )
         with changing.share_lock(lock), changing.exempt([each.view for each in nesting.callers(run) if each.view]):
             if caller.transaction is None or caller.transaction.lock is None:
                 await self._pause(caller, run)
@@ -133,13 +138,17 @@ class Transact:
     async def _renew_views(self, run: Run) -> None:
         """Let the callers of a run see what it committed."""
         for caller in nesting.callers(run):
-            view = caller.view
+            view, transaction = caller.view, caller.transaction
+            if transaction is not None and transaction.scope is not None:
+                return  # The run committed nothing: its changes are in the layer of this caller.
             if view is not None and not view.is_over:
                 view.own.append(run.id)
+                if transaction is not None and transaction.layer is not None:
+                    continue  # Its processes see what they saw from the beginning, so what others commit is a conflict.
                 await run_uncancellable(functools.partial(self._engine_selector().renew_view, view))
                 seen = await self._engine_selector().seen_through(view, self._workspace)
-                if caller.transaction is not None:
-                    caller.transaction.show(seen)
+                if transaction is not None:
+                    transaction.show(seen)
                 elif caller.workspace is not None:
                     caller.workspace = seen
 
@@ -192,7 +201,9 @@ class Transact:
         describes it. If the call is cancelled, undo the changes of the calls that it made."""
         try:
             spec = run.tool.spec
-            if scope is None and spec.effects.readonly and spec.hosting == "in-process":
+            if scope is None and spec.delegates:
+                outcome = evolve(await proceed(run), changes=NO_CHANGES)  # Each of its calls has its own transaction.
+            elif scope is None and spec.effects.readonly and spec.hosting == "in-process":
                 # The call changes nothing, so `_run_tracked` would do the same. A function of the embedding program
                 # reads the workspace itself.
                 outcome = await (self._run_viewing(run, proceed) if spec.provenance == "builtin" else proceed(run))
@@ -272,9 +283,12 @@ class Transact:
             loop.call_soon_threadsafe(teller, other, is_person)
 
         attachment, selector = run.call.attachment, self._engine_selector()
+        wants_layer = nesting.wants_layer(run)
         run.person_mark = selector.person_mark(run.id)
         if attachment is not None and attachment.is_background:
             transaction = await selector.begin_background(owner, tell, waiting)
+        elif wants_layer:
+            transaction = await selector.begin_in_layer(spec, owner, lambda: self._take_view(run), scope)
         else:
             transaction = await selector.begin(
                 spec,
@@ -294,8 +308,10 @@ class Transact:
         if isinstance(transaction, changing.SessionTransaction):
             if transaction.written is not None:
                 run.add_note(transaction.written.sentence())
-        else:
+        elif not wants_layer:
             run.revise(layer=transaction.layer)
+        elif transaction.scope is not None:
+            run.workspace = self._workspace.seen_at(transaction.scope.path)
         run.transaction = transaction
         if run.batch is not None:
             transaction.keep_order(functools.partial(run.batch.check_commit, run))
@@ -355,7 +371,7 @@ class Transact:
         code = None if outcome.error is None else outcome.error.code
         action: EndAction = "commit"
         why = None
-        if run.decision.action == "try":
+        if run.decision.action == "try" and nesting.trial_above(run) is None:
             action, why = "hold", "it is a trial run"
         elif run.call.holds:
             action, why = "hold", HELD_FOR_PERSON

@@ -159,6 +159,16 @@ PERMISSIONS: Final = LazyGroup(
     },
 )
 
+AGENT: Final = LazyGroup(
+    "agent",
+    "List, show and check the types of sub-agents.",
+    {
+        "list": ("agent.list:list_agents", "List the types of sub-agents, also those that cannot be used."),
+        "show": ("agent.show:show_agent", "Show a type: its tools, model, limits and system prompt."),
+        "check": ("agent.check:check_agents", "Find problems in files that define types of sub-agents."),
+    },
+)
+
 SKILLS: Final = LazyGroup(
     "skills",
     "List, show, activate, make and install skills: instructions for agents, often with tools.",
@@ -270,6 +280,7 @@ HAFT: Final = LazyGroup(
         "reject": ("inbox:reject_request", "Reject a waiting call."),
         "approval": APPROVAL,
         "permissions": PERMISSIONS,
+        "agent": AGENT,
         "skills": SKILLS,
         "plugins": PLUGINS,
         "providers": PROVIDERS,

@@ -77,9 +77,9 @@ def _trust(workspace: str, options: Globals, *, is_confirmed: bool) -> None:
     require_person("trust")
     facade = TrustFacade(workspace, state_home())
     found = facade.look()
-    file, widens, what = found.file, found.widens, found.what
+    widens, what = found.widens, found.what
     if found.counts:
-        trusted = bool(widens) or found.stranger is not None
+        trusted = bool(widens) or found.stranger is not None or found.has_trusted_agents
         why = "is trusted already" if trusted else "needs no trust: it widens nothing, so all of it counts"
         if options.json:
             facts(_shape(found, None, is_trusted=trusted, changed=False))

@@ -7,7 +7,7 @@ import fnmatch
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from haft.contracts import Listing, ToolSpec
+from haft.contracts import Listing, Rights, ToolSpec
 from haft.service import mcp_definition, offered_name
 from haft.surfaces.mcp.results import outcome_schema
 
@@ -44,7 +44,20 @@ class OfferedTools:
 
     def offers(self, spec: ToolSpec) -> bool:
         """Whether the options of this server let clients call the tool."""
-        return self._fits(spec.name) and (spec.effects.readonly or not self._read_only)
+        return self._fits(spec.name) and (spec.effects.readonly or spec.delegates or not self._read_only)
+
+    @property
+    def rights(self) -> Rights | None:
+        """What sub-agents that clients start may do at most: what the clients themselves may."""
+        if not self._globs and not self._read_only:
+            return None
+        names = (listing.spec.name for listing in self._service.tools(all=True) if self._fits(listing.spec.name))
+        return Rights(
+            "a sub-agent of a client of this MCP server",
+            frozenset(names) if self._globs else None,
+            readonly=self._read_only,
+            binds_subagents_only=True,
+        )
 
     def _fits(self, name: str) -> bool:
         return not self._globs or any(fnmatch.fnmatchcase(name, glob) for glob in self._globs)

@@ -1,0 +1,189 @@
+"""Tools in this process whose calls work in one layer: what the calls see, and what becomes of their changes."""
+
+import asyncio
+import os
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from haft import ToolService
+
+sys.path.insert(0, str(Path(__file__).parent))
+from fingerprint import difference, fingerprint
+from layered_calls import Caller, edit, read, shell, write
+
+pytestmark = [
+    pytest.mark.every_user,
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux has overlays"),
+]
+
+
+@pytest.fixture
+def base(outside_tmp):
+    outside_tmp.chmod(0o755)
+    workspace = outside_tmp / "workspace"
+    (workspace / "d").mkdir(parents=True)
+    for name in ("a", "b", "d/x"):
+        (workspace / name).write_text(f"{name}\n")
+    return outside_tmp
+
+
+@asynccontextmanager
+async def opened(base, approver=None, **settings):
+    caller = Caller()
+    settings = {name.replace("__", "."): value for name, value in settings.items()}
+    async with ToolService.open(
+        base / "workspace", home=base / "home", tools=[caller], approver=approver, installed=False, settings=settings
+    ) as service:
+        caller.service = service
+        service.caller = caller
+        yield service
+
+
+def states(service, runs):
+    return [service._transactions.ledger.get(run).state for run in runs]
+
+
+WORK = [
+    shell("echo more >> a; mkdir new; echo 1 > new/one"),
+    read("a"),
+    edit("a", "more", "edited"),
+    [write("new/two", "2\n"), shell("rm b"), ["list_directory", {"path": "."}]],
+    shell("cat a new/one new/two; ls b; mv d e; chmod 700 new"),
+    ["look", {"path": "e/x"}],
+]
+
+
+def test_calls_of_a_trial_run_see_each_other_and_none_of_them_reaches_the_workspace(base):
+    workspace = base / "workspace"
+
+    async def main():
+        before = fingerprint(workspace)
+        async with opened(base) as service:
+            outcome = await service.call("caller", {"calls": WORK}, trial=True)
+            assert outcome.error is None
+            assert (outcome.decision.action, outcome.changes.state, outcome.changes.engine) == (
+                "try",
+                "held",
+                "overlay",
+            )
+            said = outcome.result
+            assert "a\nmore\n" in said[1]
+            assert said[5].startswith("new/\n") or "new" in said[5]
+            assert said[6].startswith("a\nedited\n1\n2\n")
+            assert said[7] == "d/x\n"
+            assert not difference(before, fingerprint(workspace))
+            children = service.runs(parent=outcome.run_id)
+            assert {child.outcome["decision"]["action"] for child in children} == {"try", "allow"}
+            applied = await service.changes.apply(outcome.run_id)
+            assert applied.error is None
+            assert (workspace / "a").read_text() == "a\nedited\n"
+            assert sorted(os.listdir(workspace)) == ["a", "e", "new"]
+            assert (workspace / "new").stat().st_mode & 0o777 == 0o700
+            after = fingerprint(workspace)
+            assert (await service.undo(outcome.run_id)).error is None
+            assert not difference(before, fingerprint(workspace))
+            assert (await service.redo(outcome.run_id)).error is None
+            assert not difference(after, fingerprint(workspace))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_person_reviews_the_whole_diff_once_at_the_end(base, answer):
+    workspace, asked = base / "workspace", []
+
+    async def review(request):
+        asked.append(request)
+        return answer
+
+    async def main():
+        before = fingerprint(workspace)
+        async with opened(base, review) as service:
+            calls = [shell("echo 1 >> a"), edit("a", "1", "2"), write("c", "new\n")]
+            outcome = await service.call("caller", {"calls": calls, "layer": True})
+            (request,) = asked
+            assert request.tool == "caller"
+            assert "+2\n" in request.diff and "+new\n" in request.diff and "+1\n" not in request.diff
+            assert outcome.status == ("done" if answer else "rejected-by-user")
+            assert outcome.changes.state == ("committed" if answer else "discarded")
+            assert bool(difference(before, fingerprint(workspace))) == answer
+            runs = [child.id for child in service.runs(parent=outcome.run_id)]
+            assert states(service, runs) == ["committed" if answer else "discarded"] * 3
+
+    asyncio.run(main())
+
+
+def test_one_call_can_be_undone_alone_and_the_task_with_the_rest(base):
+    workspace = base / "workspace"
+
+    async def main():
+        before = fingerprint(workspace)
+        async with opened(base) as service:
+            outcome = await service.call("caller", {"calls": [shell("rm b"), write("c", "new\n")], "layer": True})
+            assert (await service.changes.apply(outcome.run_id)).error is None
+            removing = next(run.id for run in service.runs(parent=outcome.run_id) if run.tool == "shell")
+            assert (await service.undo(removing)).error is None
+            assert sorted(os.listdir(workspace)) == ["a", "b", "c", "d"]
+            assert (await service.undo(outcome.run_id)).error is None
+            assert not difference(before, fingerprint(workspace))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("engine", ["snapshot", "off"])
+@pytest.mark.parametrize("how", ["trial", "layer"])
+def test_where_no_layer_is_possible_the_call_is_refused_and_makes_no_call(base, engine, how):
+    async def yes(_request):
+        return True
+
+    async def main():
+        before = fingerprint(base / "workspace")
+        async with opened(base, yes, changes__engine=engine) as service:
+            arguments = {"calls": [write("c", "new\n")], "layer": how == "layer"}
+            outcome = await service.call("caller", arguments, trial=how == "trial")
+            assert (outcome.status, outcome.error.code) == ("error", "bad-usage")
+            assert f"`changes.engine` is `{engine}`" in outcome.error.message
+            assert not service.runs(parent=outcome.run_id)
+            assert not difference(before, fingerprint(base / "workspace"))
+
+    asyncio.run(main())
+
+
+def waiting(service, *names):
+    for name in names:
+        service.caller.doors[name] = asyncio.Event(), asyncio.Event()
+
+
+async def begun(service, name):
+    await service.caller.doors[name][0].wait()
+
+
+def open_door(service, name):
+    service.caller.doors[name][1].set()
+
+
+def test_what_another_call_commits_meanwhile_is_a_conflict_also_after_a_nested_call(base):
+    """A nested call must not let the caller's layer pass for newer than it is."""
+    workspace = base / "workspace"
+
+    async def yes(_request):
+        return True
+
+    async def main():
+        async with opened(base, yes) as service:
+            waiting(service, "other")
+            calls = [read("a"), ["wait", {"for": "other"}], read("b"), shell("echo task >> a; echo 1 > c")]
+            task = service.call("caller", {"calls": calls, "layer": True})
+            await begun(service, "other")
+            assert (await service.call("shell", {"command": "echo other >> a"})).error is None
+            open_door(service, "other")
+            outcome = await task
+            assert (outcome.changes.state, outcome.error.code) == ("held", "conflict")
+            assert [each.path for each in outcome.changes.conflicts] == ["a"]
+            assert (workspace / "a").read_text() == "a\nother\n"
+            assert not (workspace / "c").exists()
+
+    asyncio.run(main())
