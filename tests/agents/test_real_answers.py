@@ -29,12 +29,11 @@ def test_input_for_a_running_command_reaches_no_hook(name, tmp_path):
         agent = AGENTS[name](tmp_path, model.url)
         log, _ = install_recorder(agent)
 
-        def typing():
-            session = re.search(r"session ID (\d+)", model.results(prompt)[0])
+        def typing(request):
+            session = re.search(r"session ID (\d+)", request.results[0])
             return call("write_stdin", session_id=int(session[1]), chars="typed\n", yield_time_ms=2000)
 
         reads = call("exec_command", cmd="read -r line; touch $line", tty=True, yield_time_ms=500)
-        # The result of a call is known here when the next but one is asked for.
         prompt = model.task(reads, call("exec_command", cmd="true"), typing, say("done"))
         agent.run(prompt, *agent.unattended, *agent.trusting, "-c", 'model="gpt-5.5"')
     assert (agent.workspace / "typed").exists()

@@ -1,4 +1,4 @@
-"""The scripted model names its calls as each agent offers the tools, also the agents whose API no client here speaks."""
+"""The scripted model names its calls as each agent offers the tools, in the APIs of all agents."""
 
 import json
 import urllib.request
