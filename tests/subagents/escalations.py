@@ -409,7 +409,9 @@ ESCALATIONS: dict[str, tuple[Escalation, Escalation, Escalation]] = {
             "is hidden",
             granted="",
             code="sandbox-denied",
-            files={"read.py": "import os\nfound = os.listdir('HOME/conversations')\nopen('AT/made', 'w').write(repr(found))\n"},
+            files={
+                "read.py": "import os\nfound = os.listdir('HOME/conversations')\nopen('AT/made', 'w').write(repr(found))\n"
+            },
             by_person=lambda at: f"{sys.executable} {at.at}/read.py",
         ),
     ),

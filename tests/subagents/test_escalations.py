@@ -162,7 +162,9 @@ def world(tmp_path_factory):
 
 
 CASES = [
-    pytest.param(case, id=f"{kind}: {case.what}".replace(" ", "-")) for kind in ESCALATIONS for case in ESCALATIONS[kind]
+    pytest.param(case, id=f"{kind}: {case.what}".replace(" ", "-"))
+    for kind in ESCALATIONS
+    for case in ESCALATIONS[kind]
 ]
 
 
