@@ -128,6 +128,9 @@ def delete(place: Place) -> Step:
 DEEP = {"deep/file": "kept\n"}
 
 
+READER = "import os\nfound = os.listdir('HOME/conversations')\nopen('AT/made', 'w').write(repr(found))\n"
+
+
 def is_deleted(place: Place) -> bool:
     return not place.of("deep").exists()
 
@@ -409,7 +412,7 @@ ESCALATIONS: dict[str, tuple[Escalation, Escalation, Escalation]] = {
             "is hidden",
             granted="",
             code="sandbox-denied",
-            files={"read.py": "import os\nfound = os.listdir('HOME/conversations')\nopen('AT/made', 'w').write(repr(found))\n"},
+            files={"read.py": READER},
             by_person=lambda at: f"{sys.executable} {at.at}/read.py",
         ),
     ),
