@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parent))
-from escalations import ESCALATIONS, NO, TOKEN, TRUSTED, TYPES, UNTRUSTED, Place, rules, scribe
+from escalations import ESCALATIONS, NO, TOKEN, TRUSTED, TYPES, UNTRUSTED, Place, rules, definition
 
 from haft import Context, ToolService, tool
 from haft.contracts import ApprovalAnswer, Principal
@@ -41,7 +41,7 @@ class World:
         for folder in (self.workspace / ".agents/agents", self.workspace / ".claude/agents", self.outside):
             folder.mkdir(parents=True)
         (self.workspace / "haft.toml").write_text("# nothing\n")
-        (self.workspace / f".agents/agents/{TRUSTED}.md").write_text(scribe(TRUSTED))
+        (self.workspace / f".agents/agents/{TRUSTED}.md").write_text(definition(TRUSTED))
         settings = {
             "subagents.enabled": True,
             "subagents.model": "openai-chat:scripted",
@@ -54,7 +54,7 @@ class World:
             enabled.setenv("HAFT_SUBAGENTS_ENABLED", "true")
             trust = TrustFacade(str(self.workspace), StateHome(str(self.home)))
             trust.trust(trust.look(), Principal("the person"))
-        (self.workspace / f".agents/agents/{UNTRUSTED}.md").write_text(scribe(UNTRUSTED))
+        (self.workspace / f".agents/agents/{UNTRUSTED}.md").write_text(definition(UNTRUSTED))
 
         @tool
         def publish(path: str) -> str:
