@@ -131,7 +131,7 @@ class Conversation:
                 facts["modified"],
                 Spent(**facts["spent"]),
                 facts["lastTokens"],
-                facts["ended"],
+                ended=facts["ended"],
             )
         except (ValueError, KeyError, TypeError) as error:
             raise BadUsage(f"the conversation of the task is damaged: {error}", hint="start a new task") from None

@@ -103,6 +103,7 @@ class TaskLoop:
             if conversation.then_say:
                 conversation.tell(conversation.then_say)
                 conversation.then_say = ""
+            await self._store()
             while True:
                 why = self._budget.what_is_spent(conversation.last_tokens)
                 if why is not None:

@@ -87,6 +87,8 @@ class Call:
     """How the call is isolated from other callers; None: as a rule or the setting `changes.isolation` says."""
     batch: str | None = None
     """The id of the batch that the call belongs to."""
+    key: str | None = None
+    """A name that the program which made the call gave it, so that it finds the run again."""
     rights: tuple[Rights, ...] = ()
     """What the call may do at most: the rights of each caller above it that has only some."""
     uses_cache: bool = True

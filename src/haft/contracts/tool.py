@@ -76,6 +76,9 @@ class ToolSpec:
     """For a session: the grants of its process. Other tools get their grants call by call."""
     timeout: float | None = None
     """The deadline in seconds that the tool's definition sets."""
+    resumes: bool = False
+    """Whether a call whose host has ended can go on in another host, under the id of its run: the tool finds there what
+    it stored before."""
     preprocesses: bool = False
     """Whether `preprocess` does anything. If not, haft does not call it."""
     prepares: bool = False

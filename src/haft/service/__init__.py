@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         newly_ignored,
     )
     from haft.files import grant_words
-    from haft.pipeline import BatchedCall, BatchPlan, Run, read_calls
+    from haft.pipeline import BatchedCall, BatchPlan, Pause, Run, read_calls
     from haft.policy import (
         Explanation,
         Rule,
@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from haft.service.offered_names import SERVER_TOOLS, offered_name
     from haft.service.output_pages import LONGEST_PAGE, OutputPage, output_lines, output_page
     from haft.service.own_file import OwnFile
+    from haft.service.paused_runs import request_cancel
     from haft.service.permissions import (
         Replayed,
         missing_from,
@@ -121,7 +122,7 @@ if TYPE_CHECKING:
     from haft.service.rule_listing import is_all_there, listed_rules
     from haft.service.sealed_states import SealedStates
     from haft.service.service import ToolService
-    from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts, request_cancel
+    from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts
     from haft.service.store import StoreFacade, Tidied
     from haft.service.suggestions import Suggested, add_line, suggested
     from haft.service.sync import SyncToolService
@@ -129,6 +130,7 @@ if TYPE_CHECKING:
     from haft.service.tokens import ClientToken, Tokens
     from haft.service.tool_forms import LIST_FORMS, SINGLE_FORMS, mcp_definition, tool_definitions
     from haft.service.tool_listing import ListedTools, approval_of, withheld_from
+    from haft.service.transcripts import Transcript, TranscriptEntry, transcript_of
     from haft.service.trust import Proposal, TrustChange, TrustFacade
     from haft.service.uncovered_calls import is_harmless, person_command_in, record_uncovered
     from haft.sources import NOT_DESCRIBED
@@ -162,6 +164,7 @@ else:
             "offered_names": "SERVER_TOOLS offered_name",
             "output_pages": "LONGEST_PAGE OutputPage output_lines output_page",
             "own_file": "OwnFile",
+            "paused_runs": "request_cancel",
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
@@ -172,7 +175,7 @@ else:
             "providers": "ListedProvider ProviderChange ProvidersFacade RemovedProvider StartProposal provider_text",
             "providers_login": "login_provider",
             "haft.sources.mcp": "START_SECONDS",
-            "state_reader": "request_cancel has_state open_changes open_history recover_dead_hosts",
+            "state_reader": "has_state open_changes open_history recover_dead_hosts",
             "client_announcements": "announce_caller announce_peer",
             "approval_secret": "ApprovalSecret",
             "audit_log": "AuditLogFacade",
@@ -187,6 +190,7 @@ else:
             "templates": "TemplateState really_inside template_environments template_state",
             "tokens": "ClientToken Tokens",
             "tool_forms": "LIST_FORMS SINGLE_FORMS mcp_definition tool_definitions",
+            "transcripts": "Transcript TranscriptEntry transcript_of",
             "tool_listing": "ListedTools approval_of withheld_from",
             "trust": "Proposal TrustChange TrustFacade",
             "haft.agents": "AgentType AgentTypes ChosenModel ListedType",
@@ -199,7 +203,7 @@ else:
                 "find_workspace load_config newly_ignored"
             ),
             "haft.files": "grant_words",
-            "haft.pipeline": "BatchPlan BatchedCall Run read_calls",
+            "haft.pipeline": "BatchPlan BatchedCall Pause Run read_calls",
             "haft.policy": (
                 "Explanation Rule Signer SimpleCommand Suggestion Waiting WrittenWord name_matches split_commands"
             ),

@@ -36,7 +36,7 @@ from haft.files import Root, secrets_of_root
 from haft.pipeline import Dependencies, Footprints, Pipeline, Run
 from haft.policy import Environments, PolicyEngine, Rule
 from haft.registry import Catalogue
-from haft.runs import History, Journal, KeptOutput, RunWriter, journal_paths
+from haft.runs import History, Journal, KeptOutput, RunRecord, RunWriter, journal_paths
 from haft.sandbox import Sandbox, safe_path
 from haft.schedule import Locks, WaitingLine
 from haft.service.answers import Answers
@@ -355,6 +355,10 @@ class Host:
         """Cancel a run of this host. Returns False if the run has ended, or belongs to another host."""
         live = self.pipeline.live.get(run) if self.pipeline is not None else None
         return live is not None and live.cancel(principal)
+
+    def forget_taken_over(self, runs: Iterable[RunId]) -> list[RunRecord]:
+        """Forget the runs that were taken over, and that nobody has called again. Returns them."""
+        return [] if self.pipeline is None else self.pipeline.forget_taken_over(runs)
 
     @property
     def abandoned(self) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from haft.audit import secret_values
 from haft.contracts import (
     NO_GRANTS,
+    ApprovalAnswer,
     Approver,
     Attachment,
     Call,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from haft.service.facades.audit import HostAudit
     from haft.service.facades.batches import BatchRun, HostBatches
     from haft.service.facades.changes import HostChanges
+    from haft.service.facades.paused_runs import HostPausedRuns
     from haft.service.facades.programs import HostPrograms
     from haft.service.facades.providers import HostProviders
     from haft.service.facades.runs import HostRuns
@@ -177,6 +179,13 @@ class ToolService:
         from haft.service.facades.approvals import HostApprovals
 
         return HostApprovals(self._host, self.changes)
+
+    @cached_property
+    def paused_runs(self) -> HostPausedRuns:
+        """The paused runs. `service.resume(…)` goes on with one."""
+        from haft.service.facades.paused_runs import HostPausedRuns
+
+        return HostPausedRuns(self._host)
 
     @cached_property
     def tools(self) -> HostTools:
@@ -315,6 +324,8 @@ class ToolService:
         uses_cache: bool = True,
         attachment: Attachment | None = None,
         rights: Rights | None = None,
+        pauses: bool = False,
+        key: str | None = None,
         run_id: RunId | None = None,
     ) -> Run:
         """Call a tool. Returns the run at once: await it, iterate over it, cancel it. `grants` open the sandbox for
@@ -324,8 +335,10 @@ class ToolService:
         tool makes this call, if there is one. `isolation` says how the call is isolated from other callers; without it,
         a rule or the setting `changes.isolation` does. With `uses_cache=False`, the call is not answered from the
         cache. `attachment` is a process outside haft to which the call is attached: see `hooked`. `rights` say what
-        the call, and every call that it makes, may do at most: never more than the caller may. `run_id` is the id of
-        the run, if it was made before the call."""
+        the call, and every call that it makes, may do at most: never more than the caller may. With `pauses`, requests
+        for approval of the call, and of all calls below it, do not go to the approver: await `run.pause_or_outcome()`,
+        and see `resume`. `key` is a name of the call by which `service.paused_runs.find` finds its run again. `run_id`
+        is the id of the run, if it was made before the call."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
         check_call(
@@ -360,9 +373,11 @@ class ToolService:
                 isolation=isolation,
                 uses_cache=uses_cache,
                 attachment=attachment,
+                key=key,
                 rights=(() if caller is None else caller.call.rights) + (() if rights is None else (rights,)),
                 secrets=host.known(env or {}, config or {}) if env or config else host.known(),
-            )
+            ),
+            pauses=pauses,
         )
 
     def batch(
@@ -470,6 +485,15 @@ class ToolService:
         return spec.has_processes and (await self._host.sandbox.ready()).namespaces
 
     # Short forms of the facades' methods. Those that read from disk block the event loop.
+
+    async def resume(self, run: str, answer: bool | ApprovalAnswer | None = None) -> Run:
+        """Go on with a paused run, and answer what it asks. Returns the run of the outermost call. `run` is the run
+        that asks, or the outermost one if only one run below it asks. If the host of the run has ended, this host takes
+        it over: the same run passes the pipeline again. If several processes try that, one succeeds. The answer counts
+        only if nobody has given one in the inbox, and if the call shows the same as before; else the run asks again.
+        Raises `BadUsage` if the run cannot be resumed here."""
+        given = ApprovalAnswer(approved=answer) if isinstance(answer, bool) else answer
+        return await self.paused_runs.resume(run, given)
 
     def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
         """The requests that wait for a person: those of this workspace, or with `all` of every workspace. Any process

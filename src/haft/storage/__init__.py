@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from haft.storage.encoding import decode, encode, fragment
     from haft.storage.home import StateHome, default_home
     from haft.storage.implementation import open_stores
-    from haft.storage.ports.approvals import Answered, ApprovalStore, Waiting, digest_of
+    from haft.storage.ports.approvals import NEVER, Answered, ApprovalStore, Waiting, digest_of
     from haft.storage.ports.audit_log import AuditLog
     from haft.storage.ports.change_sets import Ledger, Row, Verb
     from haft.storage.ports.leases import Lease, Leases
@@ -35,7 +35,7 @@ else:
             "encoding": "decode encode fragment",
             "home": "StateHome default_home",
             "implementation": "open_stores",
-            "ports.approvals": "Answered ApprovalStore Waiting digest_of",
+            "ports.approvals": "NEVER Answered ApprovalStore Waiting digest_of",
             "ports.audit_log": "AuditLog",
             "ports.change_sets": "Ledger Row Verb",
             "ports.leases": "Lease Leases",

@@ -11,7 +11,7 @@ from haft.runs import Filter, RunRecord
 from haft.service.assembly import Host
 from haft.service.changes import with_current_changes
 from haft.service.output_pages import OutputPage, output_page
-from haft.service.principals import to_text
+from haft.service.paused_runs import request_cancel
 
 FILTERS: Final = tuple(field.name for field in dataclasses.fields(Filter))
 
@@ -60,7 +60,7 @@ class HostRuns:
         history = self._host.history()
         record = history.find(run)
         if record.is_open:
-            history.request_cancel(record.id, to_text(principal))
+            request_cancel(self._host.home, history, [record], principal)
         return record.is_open
 
     async def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
@@ -70,7 +70,7 @@ class HostRuns:
             return True
         record = await self._host.with_history(lambda history: history.find(run))
         if record.is_open:
-            await self._host.with_history(lambda history: history.request_cancel(record.id, to_text(principal)))
+            await self._host.with_history(lambda history: request_cancel(self._host.home, history, [record], principal))
         return record.is_open
 
     def _up_to_date(self, runs: list[RunRecord]) -> list[RunRecord]:
