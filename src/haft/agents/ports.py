@@ -45,6 +45,11 @@ class TaskContext(ToolContext, Protocol):
         person."""
         ...
 
+    @property
+    def stays_open(self) -> bool:
+        """Whether the host is ending, and the run is not: another host goes on with the call."""
+        ...
+
 
 class LiveCall(Protocol):
     """A call that a task has made."""

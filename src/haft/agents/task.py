@@ -102,6 +102,7 @@ class Task:
             writes=(),
             meta={DELEGATES: True, "noDeadline": True},
             trial_in_layer=True,
+            resumes=True,
         )
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
@@ -125,7 +126,8 @@ class Task:
             assert self.host is not None
             return await self._work(self.host(), arguments, cast("TaskContext", context), options, progress)
         except asyncio.CancelledError:
-            progress.error("the task was cancelled")
+            if not cast("TaskContext", context).stays_open:
+                progress.error("the task was cancelled")
             raise
         except HaftError as error:
             progress.error(error.message)
@@ -193,7 +195,8 @@ class Task:
             del self._live[context.run]
             if above is not None:
                 above.modified |= conversation.modified
-            await asyncio.shield(asyncio.ensure_future(host.forget_thread(conversation.thread)))
+            if not context.stays_open:
+                await asyncio.shield(asyncio.ensure_future(host.forget_thread(conversation.thread)))
         files = [{"path": path, "type": how} for path, how in sorted(conversation.modified.items())]
         progress.complete(report.summary, conversation.executions, files)
         return Answer(text=_with_notes(report.summary, notes), result=report.result)

@@ -84,10 +84,11 @@ def _rights_from(facts: Mapping[str, Any]) -> Rights:
     tools = facts["tools"]
     return Rights(
         facts["holder"],
-        None if tools is None else frozenset(tools),
-        facts["readonly"],
-        facts["restricted"],
-        tuple(facts["limits"].items()),
+        tools=None if tools is None else frozenset(tools),
+        readonly=facts["readonly"],
+        restricted=facts["restricted"],
+        binds_subagents_only=facts["bindsSubagentsOnly"],
+        limits=tuple(facts["limits"].items()),
     )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import Any
 
-from haft.contracts import ApprovalAnswer, BadUsage, RunId
+from haft.contracts import ApprovalAnswer, BadUsage, RunId, UnknownRequest
 from haft.pipeline import Pause, Resumed, Run
 from haft.policy import Inbox
 from haft.runs import Filter, History, RunRecord, asked_by, call_from
@@ -38,9 +38,11 @@ class HostPausedRuns:
 
     def _shown(self, history: History, run: str) -> dict[str, Any] | None:
         asked = [one for each in open_tree(history, history.find(run)) if (one := asked_by(each)) is not None]
-        with contextlib.closing(open_stores(self._host.home).connect()) as connection:
-            inbox = Inbox(connection)
-            return to_json(inbox.find(asked[0].request)) if asked else None
+        opened = contextlib.closing(open_stores(self._host.home).connect())
+        # A host may be killed after it has stored the run, and before the request is in the inbox.
+        with opened as connection, contextlib.suppress(UnknownRequest):
+            return to_json(Inbox(connection).find(asked[0].request)) if asked else None
+        return None
 
     async def resume(self, name: str, answer: ApprovalAnswer | None = None) -> Run:
         """Go on with a paused run: see `ToolService.resume`."""
