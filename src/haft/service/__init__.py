@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from haft.service.client_announcements import announce_caller, announce_peer
     from haft.service.doctor import diagnose
     from haft.service.facades.batches import BatchRun
+    from haft.service.facades.changes import HeldMerge, still_in_conflict
     from haft.service.facades.programs import ProgramPlan
     from haft.service.facades.providers import HostProviders
     from haft.service.hook_messages import (
@@ -169,6 +170,7 @@ else:
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
             "facades.batches": "BatchRun",
+            "facades.changes": "HeldMerge still_in_conflict",
             "facades.programs": "ProgramPlan",
             "facades.providers": "HostProviders",
             "programs.program": "AgentFiles CarriedBack Program",
