@@ -12,6 +12,13 @@ import click
 from haft.contracts import BadUsage, Event, Outcome
 from haft.surfaces.cli.commands.agent.types import complete_agents
 from haft.surfaces.cli.globals import Globals, HaftCommand
+from haft.surfaces.cli.place import (
+    agent_of_this_process,
+    require_person,
+    tell_ignored,
+    tell_what_is_logged,
+    workspace_of,
+)
 from haft.surfaces.cli.screen.printing import facts, say
 from haft.surfaces.cli.screen.task_lines import task_lines
 from haft.surfaces.cli.words.run_completion import complete_run
@@ -116,13 +123,6 @@ def _perform(
     from haft.service import ToolService
     from haft.surfaces.cli.person.approver import approve_all, terminal_approver
     from haft.surfaces.cli.person.interrupts import Interrupts
-    from haft.surfaces.cli.place import (
-        agent_of_this_process,
-        require_person,
-        tell_ignored,
-        tell_what_is_logged,
-        workspace_of,
-    )
     from haft.surfaces.cli.screen.display import Collected, Live, tell_changes, tell_failure, tell_notes
     from haft.surfaces.cli.screen.progress import Progress
     from haft.surfaces.cli.words.threads import terminal_thread, thread_lifetime
