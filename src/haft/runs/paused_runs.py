@@ -14,12 +14,12 @@ from typing import Any
 from haft.contracts import (
     Call,
     Principal,
-    Rights,
     RunId,
     Secrets,
     ToolName,
     grants_from,
     own_copy,
+    rights_from,
 )
 from haft.runs.entry import RunRecord
 from haft.storage import encode
@@ -75,19 +75,8 @@ def call_from(record: RunRecord, secrets: Secrets) -> Call:
         isolation=facts["isolation"],
         uses_cache=facts["usesCache"],
         key=facts["key"],
-        rights=tuple(map(_rights_from, facts["rights"])),
+        rights=tuple(map(rights_from, facts["rights"])),
         secrets=secrets,
-    )
-
-
-def _rights_from(facts: Mapping[str, Any]) -> Rights:
-    tools = facts["tools"]
-    return Rights(
-        facts["holder"],
-        None if tools is None else frozenset(tools),
-        facts["readonly"],
-        facts["restricted"],
-        tuple(facts["limits"].items()),
     )
 
 
