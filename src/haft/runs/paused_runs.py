@@ -8,7 +8,7 @@ resumes the runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from haft.contracts import (
