@@ -8,18 +8,18 @@ resumes the runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from haft.contracts import (
     Call,
     Principal,
-    Rights,
     RunId,
     Secrets,
     ToolName,
     grants_from,
     own_copy,
+    rights_from,
 )
 from haft.runs.entry import RunRecord
 from haft.storage import encode
@@ -75,11 +75,12 @@ def call_from(record: RunRecord, secrets: Secrets) -> Call:
         isolation=facts["isolation"],
         uses_cache=facts["usesCache"],
         key=facts["key"],
-        rights=tuple(map(_rights_from, facts["rights"])),
+        rights=tuple(map(rights_from, facts["rights"])),
         secrets=secrets,
     )
 
 
+<<<<<<< HEAD
 def _rights_from(facts: Mapping[str, Any]) -> Rights:
     tools = facts["tools"]
     return Rights(
@@ -92,6 +93,8 @@ def _rights_from(facts: Mapping[str, Any]) -> Rights:
     )
 
 
+=======
+>>>>>>> fix-model
 def asked_by(record: RunRecord) -> Asked | None:
     """What a paused run asks a person; None if it waits for a run below it."""
     asked = (record.paused or {}).get("asked")
