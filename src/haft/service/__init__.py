@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from haft.service.client_announcements import announce_caller, announce_peer
     from haft.service.doctor import diagnose
     from haft.service.facades.batches import BatchRun
+    from haft.service.facades.paused_runs import AskedNow
     from haft.service.facades.programs import ProgramPlan
     from haft.service.facades.providers import HostProviders
     from haft.service.hook_messages import (
@@ -128,7 +129,7 @@ if TYPE_CHECKING:
     from haft.service.sync import SyncToolService
     from haft.service.templates import TemplateState, really_inside, template_environments, template_state
     from haft.service.tokens import ClientToken, Tokens
-    from haft.service.tool_forms import LIST_FORMS, SINGLE_FORMS, mcp_definition, tool_definitions
+    from haft.service.tool_forms import LIST_FORMS, SINGLE_FORMS, accepted_schema, mcp_definition, tool_definitions
     from haft.service.tool_listing import ListedTools, approval_of, withheld_from
     from haft.service.trust import Proposal, TrustChange, TrustFacade
     from haft.service.uncovered_calls import is_harmless, person_command_in, record_uncovered
@@ -168,6 +169,7 @@ else:
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
             "facades.batches": "BatchRun",
+            "facades.paused_runs": "AskedNow",
             "facades.programs": "ProgramPlan",
             "facades.providers": "HostProviders",
             "programs.program": "AgentFiles CarriedBack Program",
@@ -188,7 +190,7 @@ else:
             "sync": "SyncToolService",
             "templates": "TemplateState really_inside template_environments template_state",
             "tokens": "ClientToken Tokens",
-            "tool_forms": "LIST_FORMS SINGLE_FORMS mcp_definition tool_definitions",
+            "tool_forms": "LIST_FORMS SINGLE_FORMS accepted_schema mcp_definition tool_definitions",
             "tool_listing": "ListedTools approval_of withheld_from",
             "trust": "Proposal TrustChange TrustFacade",
             "haft.agents": "AgentType AgentTypes ChosenModel ListedType",
