@@ -2,8 +2,9 @@
 
     tools = haft_tools(service)
     state = await agent.ainvoke({"messages": […]}, config)
-    if "__interrupt__" in state:  # Calls need approval: the value of each interrupt says what a person must see.
-        state = await agent.ainvoke(Command(resume=approve(*state["__interrupt__"])), config)
+    while interrupts := state.get("__interrupt__"):  # The value of each says what a person must see.
+        command = Command(resume=answers(interrupts, [… for each in interrupts]))
+        state = await agent.ainvoke(command, config)
 
 A call that needs approval interrupts the graph. Its run in haft stays paused until the graph is resumed, which may be
 in another process. LangGraph then executes the tool call again from its beginning, which finds the same run.
@@ -12,6 +13,7 @@ in another process. LangGraph then executes the tool call again from its beginni
 from __future__ import annotations
 
 import contextvars
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.tools import BaseTool
@@ -23,6 +25,8 @@ from haft.contracts import ApprovalAnswer, BadUsage, ModelAnswer
 if TYPE_CHECKING:
     from haft.service import ToolService
 
+_FIELDS: Final = ("approved", "message", "arguments", "scope", "allow")
+"""The fields of an answer that a checkpoint of LangGraph can keep."""
 _CALL: Final[contextvars.ContextVar[tuple[dict[str, Any], str]]] = contextvars.ContextVar("haft-tool-call")
 """The arguments and the key of the call that is executed. They do not pass through the parameters of a function, where
 an argument of the tool could have the name of one of LangChain's own."""
@@ -34,19 +38,15 @@ def haft_tools(service: ToolService, **options: Any) -> list[BaseTool]:
     return [_made(calls, name, description, schema) for name, description, schema in calls.tools()]
 
 
-def approve(*interrupts: Interrupt, **more: Any) -> dict[str, Any]:
-    """What `Command(resume=…)` gets to approve calls. `more` are fields of `ApprovalAnswer`, such as `scope`."""
-    return _resume(interrupts, {"approved": True, **more})
-
-
-def reject(*interrupts: Interrupt, message: str | None = None) -> dict[str, Any]:
-    """What `Command(resume=…)` gets to reject calls. The model reads the message."""
-    return _resume(interrupts, {"approved": False, "message": message})
-
-
-def _resume(interrupts: tuple[Interrupt, ...], answer: dict[str, Any]) -> dict[str, Any]:
-    # An answer names its request: LangGraph gives a call that interrupts twice its first answer again.
-    return {each.id: {"request": each.value["request"], **answer} for each in interrupts}
+def answers(interrupts: Sequence[Interrupt], given: Iterable[bool | ApprovalAnswer]) -> dict[str, Any]:
+    """What `Command(resume=…)` gets to answer interrupts, one answer for each."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for each, one in zip(interrupts, given, strict=True):
+        answer = one if isinstance(one, ApprovalAnswer) else ApprovalAnswer(approved=one)
+        facts = {name: value for name in _FIELDS if (value := getattr(answer, name)) is not None}
+        # Several calls in one node have one interrupt id. So an answer names its request.
+        found.setdefault(each.id, []).append({"request": each.value["request"], **facts})
+    return dict(found)
 
 
 class HaftTool(BaseTool):
@@ -70,14 +70,19 @@ class HaftTool(BaseTool):
         # Only a graph can be interrupted. Elsewhere the approver of the service or its inbox answers.
         state = await self.calls.call(self.name, arguments, key, pauses=bool(key))
         while isinstance(state, PausedCall):
-            given = interrupt(state.to_json())  # The graph stops here, unless it was resumed with an answer.
-            if not isinstance(given, dict) or "request" not in given:
-                raise BadUsage(f"`{given!r}` answers no call", hint="resume with `approve(interrupt)` or `reject(…)`")
-            request, answer = given["request"], {name: each for name, each in given.items() if name != "request"}
-            if request == state.request:
-                await self.calls.answer(key, ApprovalAnswer(**answer), request)
-                state = await self.calls.call(self.name, arguments, key)
+            async with self.calls.turn:  # The answer to another call of the same node may have been for this one, too.
+                if self.calls.asks(key, state.request):
+                    # The graph stops here, unless it was resumed. It gets its earlier answers again, in their order.
+                    await self._use(interrupt(state.to_json()))
+            state = await self.calls.call(self.name, arguments, key)
         return _content(state)
+
+    async def _use(self, given: Any) -> None:
+        if not isinstance(given, list):
+            raise BadUsage(f"`{given!r}` answers no call", hint="resume with `answers(interrupts, [True, …])`")
+        for each in given:
+            answer = ApprovalAnswer(**{name: value for name, value in each.items() if name in _FIELDS})
+            await self.calls.answer_request(each["request"], answer)
 
     def _run(self, *_arguments: Any, **_options: Any) -> Any:
         raise BadUsage("haft's tools are asynchronous", hint="use `ainvoke` or `astream`")

@@ -96,6 +96,8 @@ class ToolCalls:
         """Their arguments, as the framework gave them."""
         self._paused: dict[str, PausedCall] = {}
         self._stored_are_known = False
+        self.turn = asyncio.Lock()
+        """For an adapter that may pause for one call only at a time."""
 
     def tools(self) -> list[tuple[str, str, dict[str, Any]]]:
         """Name, description and schema of the tools that can be called now."""
@@ -162,6 +164,17 @@ class ToolCalls:
             answer = replace(answer, arguments=arguments)
         with contextlib.suppress(BadUsage):  # The run has ended meanwhile.
             self._runs[key] = await self.service.resume(paused.run, answer, request=request or paused.request)
+
+    def asks(self, key: str, request: str) -> bool:
+        """Whether the call with this key still waits for the answer to this request."""
+        paused = self._paused.get(self._prefix + key)
+        return paused is not None and paused.request == request
+
+    async def answer_request(self, request: str, answer: ApprovalAnswer) -> None:
+        """Answer a request of any call. Not used if no call asks it any more."""
+        for key in await self.waiting():
+            if self.asks(key, request):
+                await self.answer(key, answer, request)
 
     async def waiting(self) -> list[str]:
         """The keys of the calls that wait for an approval: those of this process, and those that earlier ones have left
