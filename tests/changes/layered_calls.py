@@ -5,7 +5,8 @@ from haft.contracts import Answer, Effects, ToolName, ToolSpec
 
 class Caller:
     """Makes the calls of its argument `calls` one after another, and each list among them as one batch. A call is
-    `[tool, arguments]` or `[tool, arguments, options]`. With `layer`, it wants a layer although nobody asks for a trial run."""
+    `[tool, arguments]` or `[tool, arguments, options]`. With `layer`, it wants a layer although nobody asks for a trial
+    run."""
 
     def __init__(self, name="caller"):
         self.spec = ToolSpec(

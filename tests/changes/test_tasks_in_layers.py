@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import signal
+import subprocess
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -291,5 +293,49 @@ def test_a_cancelled_task_leaves_nothing(base):
             assert {run.status for run in service.runs(parent=task.id)} == {"done", "cancelled"}
             live = service._transactions.live
         assert not [name for name in os.listdir(os.path.dirname(live)) if name.endswith(".layer")]
+
+    asyncio.run(main())
+
+
+KILLED = """
+import asyncio, os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from layered_calls import Caller, shell, write
+from haft import ToolService
+
+async def main():
+    caller = Caller()
+    caller.doors["death"] = asyncio.Event(), asyncio.Event()
+    async with ToolService.open(sys.argv[2] + "/workspace", home=sys.argv[2] + "/home", tools=[caller],
+                                installed=False) as service:
+        caller.service = service
+        calls = [shell("rm a; echo 1 > c"), write("d/x", "new"), ["wait", {"for": "death"}]]
+        task = service.call("caller", {"calls": calls, "layer": True})
+        await caller.doors["death"][0].wait()
+        print(task.id, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+def test_the_death_of_the_host_leaves_nothing_half_done(base):
+    workspace = base / "workspace"
+    before = fingerprint(workspace)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, Path(__file__).parent, base], capture_output=True, text=True, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    task = killed.stdout.strip()
+
+    async def main():
+        async with opened(base) as service:
+            assert not difference(before, fingerprint(workspace))
+            (found,) = (run for run in service.runs() if run.id == task)
+            assert (found.status, found.outcome["changes"]["files"]) == ("error", [])
+            assert not (await service.call("list_directory", {"path": "."})).error
+            area = Path(service._transactions.area.path)
+        assert not [path for path in area.rglob("*.layer") if path.is_dir()]
+        assert not difference(before, fingerprint(workspace))
 
     asyncio.run(main())
