@@ -59,7 +59,7 @@ lists these options only once, under `haft`.
 CHECKS_OPENING = """
 # Checks
 
-This page explains the problems that `haft tools check` can report. Each problem has a code, and
+This page explains the problems that `haft tools check` and `haft agent check` can report. Each problem has a code, and
 `haft tools check --explain CODE` prints the same text.
 
 - An error means that a tool does not work or is dangerous. If there are errors, the command exits with 1.

@@ -14,9 +14,9 @@ collect_ignore_glob = [] if os.environ.get("HAFT_AGENTS") else ["test_real_*.py"
 
 @pytest.fixture(scope="module")
 def model():
-    from scripted_model import ScriptedModel
+    from haft.testing.scripted_model import ScriptedModel
 
-    with ScriptedModel() as made:
+    with ScriptedModel(without_tools="ok") as made:
         yield made
 
 

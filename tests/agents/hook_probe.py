@@ -20,7 +20,8 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
 from expected_answers import ABSENT, LEFT_OUT  # noqa: E402
 from real_agents import AGENTS, RealAgent  # noqa: E402
 from recording import install_recorder  # noqa: E402
-from scripted_model import ScriptedModel, call, say  # noqa: E402
+
+from haft.testing.scripted_model import ScriptedModel, call, say, text_call  # noqa: E402
 
 SECONDS = 3
 """The time limit that the hook's entry names."""
@@ -95,7 +96,7 @@ def shell(agent: str, command: str):
 
 def code_shell(agent: str, command: str):
     """A step: the shell of a model of Codex that calls tools from JavaScript."""
-    return call("exec", text=f"text(await tools.exec_command({json.dumps({'cmd': command})}))")
+    return text_call("exec", f"text(await tools.exec_command({json.dumps({'cmd': command})}))")
 
 
 CODE_MODE = ("-c", 'model="gpt-5.6-sol"')
@@ -107,7 +108,7 @@ def outcomes(
 ) -> dict[str, tuple[str, str]]:
     """For each case what ran, and what the model was told. With `from_code`, the model calls the shell from code."""
     step = code_shell if from_code else shell
-    with ScriptedModel() as model:
+    with ScriptedModel(without_tools="ok") as model:
         real = AGENTS[agent](base / agent, model.url)
         _, answering = install_recorder(real, seconds=SECONDS)
         cases = {case: answer for case, answer in answers(agent).items() if case not in leave_out}

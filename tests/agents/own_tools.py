@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from scripted_model import call
+from haft.testing.scripted_model import call, text_call
 
 AGENT_NAMES = ("claude-code", "codex", "opencode", "gemini")
 SHELLS = {"claude-code": "Bash", "codex": "exec_command", "opencode": "bash", "gemini": "run_shell_command"}
@@ -27,7 +27,7 @@ def edit(agent: str, path: Path, old: str, new: str) -> list:
     if agent == "codex":
         lines = ["*** Begin Patch", f"*** Update File: {path.name}", "@@", f"-{old}", f"+{new}", "*** End Patch", ""]
         patch = "\n".join(lines)
-        return [call("apply_patch", text=patch)]
+        return [text_call("apply_patch", patch)]
     if agent == "opencode":
         read, fields = "read", {"filePath": str(path), "oldString": old, "newString": new}
         return [call(read, filePath=str(path)), call("edit", **fields)]

@@ -21,7 +21,8 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
 
 import installed_agents  # noqa: E402
 from real_agents import AGENTS, RealAgent  # noqa: E402
-from scripted_model import ScriptedModel, call, calls, say  # noqa: E402
+
+from haft.testing.scripted_model import ScriptedModel, call, calls, say, text_call  # noqa: E402
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded"
@@ -68,7 +69,7 @@ def codex_steps(model: ScriptedModel, at: Path) -> list:
         call("exec_command", cmd="pwd", workdir=f"{at}/sub"),
         call("exec_command", cmd="sleep 2; echo later", yield_time_ms=250),
         calls(call("exec_command", cmd="echo first"), call("exec_command", cmd="echo second")),
-        call("apply_patch", text=PATCH),
+        text_call("apply_patch", PATCH),
         call(
             "exec_command",
             cmd=f"apply_patch <<'EOF'\n{PATCH.replace('patched', 'patched2').replace('-old', '-new')}EOF",
@@ -82,8 +83,8 @@ def codex_code_steps(model: ScriptedModel, at: Path) -> list:
     """Newer models of Codex call tools from JavaScript only."""
     patch = PATCH.replace("patched", "patched3")
     return [
-        call("exec", text='const done = await tools.exec_command({cmd: "echo nested"}); text(done)'),
-        call("exec", text=f"text(await tools.apply_patch({json.dumps(patch)}))"),
+        text_call("exec", 'const done = await tools.exec_command({cmd: "echo nested"}); text(done)'),
+        text_call("exec", f"text(await tools.apply_patch({json.dumps(patch)}))"),
         say("done"),
     ]
 
@@ -91,10 +92,10 @@ def codex_code_steps(model: ScriptedModel, at: Path) -> list:
 def codex_agent_steps(model: ScriptedModel, at: Path) -> list:
     """A model that Codex does not know gets the tools for sub-agents."""
     helped = threading.Event()
-    helper = model.task(call("exec_command", cmd="echo from the sub-agent"), lambda: helped.set() or say("helped"))
+    helper = model.task(call("exec_command", cmd="echo from the sub-agent"), lambda _: helped.set() or say("helped"))
     return [
         call("spawn_agent", message=helper),
-        lambda: helped.wait(20) and call("exec_command", cmd="echo last"),
+        lambda _: helped.wait(20) and call("exec_command", cmd="echo last"),
         say("done"),
     ]
 
@@ -198,7 +199,7 @@ def _dashed(place: Path | str) -> str:
 
 def record(name: str, base: Path) -> dict:
     """All that the hooks of an agent got in one session."""
-    with ScriptedModel() as model:
+    with ScriptedModel(without_tools="ok") as model:
         agent = AGENTS[AGENT_OF.get(name, name)](base / name, model.url)
         fill(agent.workspace)
         log, _ = install_recorder(agent)

@@ -8,7 +8,8 @@ from expected_answers import EXPECTED, LEFT_OUT
 from hook_probe import outcomes
 from real_agents import AGENTS
 from recording import events, install_recorder
-from scripted_model import ScriptedModel, call, say
+
+from haft.testing.scripted_model import ScriptedModel, call, say
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -24,16 +25,15 @@ def test_the_hooks_answers_have_the_effect_that_the_table_says(name, tmp_path, m
 
 @pytest.mark.parametrize("name", ["codex"])
 def test_input_for_a_running_command_reaches_no_hook(name, tmp_path):
-    with ScriptedModel() as model:
+    with ScriptedModel(without_tools="ok") as model:
         agent = AGENTS[name](tmp_path, model.url)
         log, _ = install_recorder(agent)
 
-        def typing():
-            session = re.search(r"session ID (\d+)", model.results(prompt)[0])
+        def typing(request):
+            session = re.search(r"session ID (\d+)", request.results[0])
             return call("write_stdin", session_id=int(session[1]), chars="typed\n", yield_time_ms=2000)
 
         reads = call("exec_command", cmd="read -r line; touch $line", tty=True, yield_time_ms=500)
-        # The result of a call is known here when the next but one is asked for.
         prompt = model.task(reads, call("exec_command", cmd="true"), typing, say("done"))
         agent.run(prompt, *agent.unattended, *agent.trusting, "-c", 'model="gpt-5.5"')
     assert (agent.workspace / "typed").exists()

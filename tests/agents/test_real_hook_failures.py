@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from connected import Connected
 from own_tools import AGENT_NAMES, options, shell
-from scripted_model import say
+
+from haft.testing.scripted_model import say
 
 
 class Broken:
@@ -33,14 +34,14 @@ class Broken:
         self.results = dict(zip(("ordinary", *cases, "mended"), results, strict=True))
 
     def breaking(self, case):
-        def step():
+        def step(_):
             self.undo.close()
             getattr(self, case)()
             return shell(self.name, f"touch {case}")
 
         return step
 
-    def mended(self):
+    def mended(self, _):
         self.undo.close()
         return shell(self.name, "touch mended")
 

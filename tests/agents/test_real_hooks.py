@@ -8,7 +8,8 @@ import time
 import pytest
 from connected import ALLOW_ALL, Connected
 from own_tools import AGENT_NAMES, edit, options, shell
-from scripted_model import say
+
+from haft.testing.scripted_model import say
 
 PATIENCE = 240
 REASON = "Leave pushing to me."

@@ -10,7 +10,8 @@ import time
 import pytest
 from connected import Connected
 from own_tools import AGENT_NAMES, haft
-from scripted_model import say
+
+from haft.testing.scripted_model import say
 
 PATIENCE = 240
 RULES = """[[permissions]]

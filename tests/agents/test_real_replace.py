@@ -3,7 +3,8 @@
 import pytest
 from connected import Connected
 from own_tools import AGENT_NAMES, HAFTS, SHELLS, haft
-from scripted_model import say
+
+from haft.testing.scripted_model import say
 
 
 @pytest.mark.parametrize("name", AGENT_NAMES)

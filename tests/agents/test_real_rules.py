@@ -6,8 +6,9 @@ import json
 import pytest
 from connected import Connected
 from own_tools import AGENT_NAMES, options, shell
-from scripted_model import say
 from terminal import Terminal
+
+from haft.testing.scripted_model import say
 
 DENIED = (
     "touch denied",

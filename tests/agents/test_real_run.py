@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 from real_agents import AGENTS
-from scripted_model import ScriptedModel, call, say
+
+from haft.testing.scripted_model import ScriptedModel, call, say
 
 HAFT = [sys.executable, "-m", "haft"]
 FLAGS = {"claude-code": ("--dangerously-skip-permissions",), "codex": ("-c", 'approval_policy="never"')}
@@ -24,7 +25,7 @@ GRANTED = {"claude-code": ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "IS_SANDB
 
 @pytest.fixture
 def model():
-    with ScriptedModel() as served:
+    with ScriptedModel(without_tools="ok") as served:
         yield served
 
 

@@ -9,7 +9,8 @@ import threading
 import pytest
 from connected import Connected
 from own_tools import edit, options, shell
-from scripted_model import say
+
+from haft.testing.scripted_model import say
 
 NAMES = ("claude-code", "codex")
 PATIENCE = 240

@@ -13,11 +13,11 @@ import pytest
 from connected import Connected
 from own_tools import AGENT_NAMES, shell
 from schedulers import schedulers
-from scripted_model import say
 
 from haft.policy import Answered
 from haft.service import InboxFacade, StateHome
 from haft.storage import encode
+from haft.testing.scripted_model import say
 
 PATIENCE = 240
 RULES = """[[permissions]]

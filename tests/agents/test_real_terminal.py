@@ -3,8 +3,9 @@
 import pytest
 from connected import Connected
 from own_tools import shell
-from scripted_model import say
 from terminal import Terminal
+
+from haft.testing.scripted_model import say
 
 
 @pytest.mark.parametrize("name", ["claude-code"])

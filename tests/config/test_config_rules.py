@@ -123,7 +123,7 @@ def test_a_pattern_that_no_tool_can_fit_is_an_error(places):
 def test_sub_agents_are_off_until_the_user_turns_them_on(places):
     workspace, user, env = places
     config = load_config(str(workspace), env)
-    assert config.enablement.why_not("task", "builtin") == "`subagents.enabled` is false (default)"
+    assert config.enablement.why_not("task", "builtin") == "Sub-agents not enabled"
     user.write_text("[subagents]\nenabled = true\n")
     assert load_config(str(workspace), env).enablement.why_not("task", "builtin") is None
     (workspace / "haft.toml").write_text("[subagents]\nenabled = false\n")

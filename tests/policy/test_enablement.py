@@ -27,8 +27,8 @@ def test_disable_beats_enable_and_every_closed_list_must_name_a_tool():
 
 
 def test_a_feature_that_is_off_takes_its_tool_and_no_other_of_that_name():
-    enablement = Enablement(off=(Feature("task", "subagents.enabled", "default"),))
-    assert enablement.why_not("task", "builtin") == "`subagents.enabled` is false (default)"
+    enablement = Enablement(off=(Feature("task", "Sub-agents not enabled"),))
+    assert enablement.why_not("task", "builtin") == "Sub-agents not enabled"
     assert enablement.why_not("task", "python") is None
 
 

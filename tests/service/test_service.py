@@ -309,3 +309,23 @@ def test_a_run_without_changes_is_said_to_have_none(places, verb):
                 getattr(service, verb)("r_none")
 
     asyncio.run(main())
+
+
+def test_the_definitions_are_of_tools_that_can_be_called_and_long_output_has_pages(places):
+    async def main():
+        async with ToolService.open(**places, settings={"tools.disable": ["search"]}) as service:
+            names = [each["function"]["name"] for each in service.tools_as("openai")]
+            assert "shell" in names and "search" not in names
+            assert [each["name"] for each in service.tools_as("mcp")] == names
+            with pytest.raises(BadUsage) as wrong:
+                service.tools_as("openai-response")
+            assert wrong.value.hint == "did you mean `openai-responses`?"
+            outcome = await service.call("shell", {"command": "seq 100000"})
+            assert outcome.run_id in outcome.for_model().text
+            text, at = "", 0
+            while at is not None:
+                page = await service.output(outcome.run_id, at)
+                text, at = text + page.text, page.next
+            assert text.splitlines() == [str(number) for number in range(1, 100_001)]
+
+    asyncio.run(main())

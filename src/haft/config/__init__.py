@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from haft.config.settings import SETTINGS, Setting
     from haft.config.toml_tables import table_text, with_key, with_table, without_key, without_table
     from haft.config.toml_text import PIECES, toml_key, toml_string, toml_value, with_plain_ends
-    from haft.config.trust_store import is_trusted, is_workspace_trusted, revoke, trust, trusted_text, was_trusted
+    from haft.config.trust_store import (
+        is_trusted,
+        is_workspace_trusted,
+        revoke,
+        trust,
+        trusted_agents,
+        trusted_text,
+        was_trusted,
+    )
     from haft.config.trusted_texts import since_trusted, text_to_keep
     from haft.config.values import MISSING_VARIABLES
     from haft.config.workspace import check_workspace, find_workspace
@@ -38,7 +46,7 @@ else:
             "toml_tables": "table_text with_key with_table without_key without_table",
             "toml_text": "PIECES toml_key toml_string toml_value with_plain_ends",
             "trusted_texts": "since_trusted text_to_keep",
-            "trust_store": "is_workspace_trusted is_trusted revoke trust trusted_text was_trusted",
+            "trust_store": "is_workspace_trusted is_trusted revoke trust trusted_agents trusted_text was_trusted",
             "values": "MISSING_VARIABLES",
             "workspace": "check_workspace find_workspace",
         },

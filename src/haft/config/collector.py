@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from haft.policy import RuleOrigin
 
 CALLER: Final = "the caller"
-BY_ENTRY: Final = frozenset({"cli", "config", "plugins", "templates.instances", "templates.paths", "toolbox.paths"})
+BY_ENTRY: Final = frozenset(
+    {"cli", "config", "plugins", "subagents.types", "templates.instances", "templates.paths", "toolbox.paths"}
+)
 """Settings whose entries are independent: if an entry needs a variable that is not set, haft ignores only this entry.
 In any other setting, a missing variable is an error: the setting applies to every call, and a guessed value could
 permit what it should forbid."""
@@ -64,6 +66,8 @@ class SettingsCollector:
         """The secret values of variables that were filled in for placeholders."""
         self.providers: list[ProviderTables] = []
         """The MCP servers of each source, the strongest source last, with placeholders as they are written."""
+        self.agent_types: list[tuple[str, Mapping[str, Any]]] = []
+        """The types of sub-agents of each source, the strongest source first."""
         self.for_other_tools: dict[str, tuple[Any, str]] = {}
         """For settings that an untrusted workspace sets only for its own tools: the value for all other tools, and the
         source of that value."""
@@ -90,7 +94,7 @@ class SettingsCollector:
             if name == "permissions":
                 self._add_rules(RuleSet(origin, file.shown, value, file.lines(len(value)), self._workspace), file.path)
                 continue
-            if name == "tools.timeout":
+            if name in ("tools.timeout", "subagents.models"):
                 value = {**self.values[name], **value}
             self.add(name, value, file.path, has_placeholder(written) and written)
             self.unset += unset
@@ -178,6 +182,10 @@ class SettingsCollector:
         if name == "providers":
             self.providers.append(ProviderTables(source, value))
             value = {**value, **self.values[name]}
+            source = f"{self.sources[name]}, {source}" if self._is_set(name) else source
+        if name == "subagents.types":
+            self.agent_types.insert(0, (source, value))
+            value = {**self.values[name], **value}
             source = f"{self.sources[name]}, {source}" if self._is_set(name) else source
         if name == "sandbox.network" and self.values[name] == "never" and value != "never":
             why = f"{self.sources[name]} sets it to `never`, which no other source can change"

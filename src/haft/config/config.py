@@ -61,6 +61,9 @@ class Config:
     know a trusted version."""
     providers: tuple[ProviderTables, ...] = ()
     """The MCP servers of each source, also of an untrusted workspace. Those of the user come first."""
+    agent_types: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    """The types of sub-agents of each source, the strongest source first. Types of an untrusted workspace are not
+    among them."""
 
     @cached_property
     def secrets(self) -> Secrets:
@@ -90,7 +93,7 @@ class Config:
             return tuple(NameList(patterns, source) for source, patterns in self.lists.get(name, ()))
 
         is_on = self.values["subagents.enabled"]
-        off = () if is_on else (Feature("task", "subagents.enabled", self.sources["subagents.enabled"]),)
+        off = () if is_on else (Feature("task", "Sub-agents not enabled"),)
         return Enablement(listed("tools.disable"), listed("tools.enable"), off)
 
     @property
@@ -263,6 +266,7 @@ def configured(
         frozenset(collector.filled),
         collector.for_other_tools,
         providers=tuple(collector.providers),
+        agent_types=tuple(collector.agent_types),
     )
 
 

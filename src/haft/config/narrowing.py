@@ -19,7 +19,7 @@ from haft.values import dataclass
 MOST_SHOWN: Final = 300
 """The maximum number of characters of an ignored value that a message shows."""
 _ELSEWHERE: Final = regex(r"://|@|\bgit[+:]|\.git\b")
-FREE_TABLES: Final = frozenset({"cli", "config", "providers", "templates.instances"})
+FREE_TABLES: Final = frozenset({"cli", "config", "providers", "subagents.types", "templates.instances"})
 """Settings whose values may be anything, including keys and passwords."""
 NOTHING: Final = object()
 """Stands for a value that is ignored completely."""

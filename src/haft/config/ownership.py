@@ -13,8 +13,18 @@ from typing import Final
 from haft.config.locations import WORKSPACE_FILES
 from haft.values import dataclass
 
-EFFECTIVE_FILES: Final = (*WORKSPACE_FILES, ".agents", ".agents/tools", ".agents/skills", ".claude", ".claude/skills")
-"""The files and directories of a workspace that affect everyone who works in it: configuration, tools and skills."""
+EFFECTIVE_FILES: Final = (
+    *WORKSPACE_FILES,
+    ".agents",
+    ".agents/tools",
+    ".agents/skills",
+    ".agents/agents",
+    ".claude",
+    ".claude/skills",
+    ".claude/agents",
+)
+"""The files and directories of a workspace that affect everyone who works in it: configuration, tools, skills and types
+of sub-agents."""
 
 
 @dataclass(frozen=True, slots=True)

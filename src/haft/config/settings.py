@@ -7,7 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final, Literal, get_args
 
 from haft.config.values import (
+    agent_types,
+    amount,
     instance_list,
+    model_names,
     network,
     one_of,
     plugin_list,
@@ -18,6 +21,7 @@ from haft.config.values import (
     separators,
     table,
     tables,
+    temperature,
     text,
     texts,
     truth,
@@ -392,16 +396,116 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "subagents.enabled",
         False,
         truth,
-        "Whether sub-agents are available. No effect yet: this version has no sub-agents.",
+        "Whether the tool `task` can start sub-agents, and `haft agent run`, too.",
         "turn-off",
     ),
-    Setting("subagents.model", "", text, "The model of sub-agents. No effect yet.", "trusted"),
+    Setting(
+        "subagents.model",
+        "",
+        text,
+        "The model of sub-agents, as pydantic-ai names it, such as `anthropic:claude-sonnet-4-5` or "
+        "`openai-chat:gpt-5-mini`. A type of sub-agent can name another model.",
+        "trusted",
+    ),
     Setting(
         "subagents.base_url",
         "",
         text,
-        "The address of the model of sub-agents: an OpenAI-compatible endpoint. No effect yet.",
+        "The address of the model of sub-agents, if it is not the address of the provider: an OpenAI-compatible "
+        "endpoint, such as `http://127.0.0.1:1234/v1`.",
         "trusted",
+    ),
+    Setting(
+        "subagents.models",
+        {},
+        model_names,
+        "Short names of models: a table from the names that types of sub-agents use, such as `sonnet`, to the names of "
+        "models, in the form of `subagents.model`. A short name without an entry stands for `subagents.model`. "
+        "The tables of all files count together.",
+        "trusted",
+        variable=False,
+    ),
+    Setting(
+        "subagents.cycles",
+        10,
+        whole(1),
+        "How many requests a sub-agent can make to its model. A type of sub-agent can set another number for this and "
+        "the other limits.",
+        "lower",
+    ),
+    Setting(
+        "subagents.tokens",
+        200_000,
+        whole(1),
+        "How many tokens a sub-agent can use, counted as its model counts them, input and output together.",
+        "lower",
+    ),
+    Setting(
+        "subagents.calls",
+        100,
+        whole(1),
+        "How many calls of tools a sub-agent can make.",
+        "lower",
+    ),
+    Setting(
+        "subagents.seconds",
+        900.0,
+        seconds(1.0),
+        "How many seconds a sub-agent can work. Time in which it waits for a person does not count, and "
+        "`limits.max_seconds` does not apply.",
+        "lower",
+    ),
+    Setting(
+        "subagents.depth",
+        2,
+        whole(1),
+        "How deep sub-agents can start sub-agents. With 1, a sub-agent can start none.",
+        "lower",
+    ),
+    Setting(
+        "subagents.children",
+        5,
+        whole(1),
+        "How many sub-agents one caller can have at the same time.",
+        "lower",
+    ),
+    Setting(
+        "subagents.cost",
+        0.0,
+        amount,
+        "How many US dollars a sub-agent can cost, at the prices that pydantic-ai knows. 0 means no limit.",
+        "lower-but-zero-is-none",
+    ),
+    Setting(
+        "subagents.temperature",
+        0.2,
+        temperature,
+        "The temperature of the model: how much its answers vary. Not sent to a model that takes none.",
+        "lower",
+    ),
+    Setting(
+        "subagents.output_tokens",
+        4000,
+        whole(1),
+        "How many tokens one answer of the model can have.",
+        "lower",
+    ),
+    Setting(
+        "subagents.isolation",
+        "workspace",
+        one_of("workspace", "layer"),
+        "Where a sub-agent works. `workspace`: its changes are in the workspace at once. `layer`: it works in a layer "
+        "of its own, and a person applies or drops its changes at the end.",
+        "trusted",
+    ),
+    Setting(
+        "subagents.types",
+        {},
+        agent_types,
+        "Types of sub-agents, one table `[subagents.types.NAME]` for each: see "
+        "[sub-agents](../guides/sub-agents.md). The types of all places count together.",
+        "trusted",
+        variable=False,
     ),
     Setting(
         "approval.expires_seconds",

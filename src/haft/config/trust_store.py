@@ -4,7 +4,9 @@ Trust in the configuration is bound to its bytes: when they change, the trust en
 the configuration names, such as a script that a rule allows. Trust in a workspace of another owner is bound to the
 owner of its directory.
 
-HAFT_HOME/trust/<digest of the workspace's path>.json    path, owner, file, digest, text, salt, who, at
+HAFT_HOME/trust/<digest of the workspace's path>.json    path, owner, file, digest, text, salt, agents, who, at
+
+Trust in a file that defines a type of sub-agent is bound to the bytes of this file, too.
 
 The text is stored to show later what changed, with salted digests in place of secrets. Older records have no text.
 """
@@ -15,6 +17,7 @@ import json
 import os
 import re
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -64,12 +67,24 @@ def trusted_text(home: str, workspace: str, file: ConfigFile) -> tuple[str, str]
     return text, salt
 
 
+def trusted_agents(home: str, workspace: str) -> dict[str, str]:
+    """The files with types of sub-agents that somebody trusted: for each path in the workspace, the digest."""
+    kept = _kept(home, workspace)
+    agents = None if kept is None or kept.get("path") != os.path.realpath(workspace) else kept.get("agents")
+    return {str(path): str(digest) for path, digest in agents.items()} if isinstance(agents, dict) else {}
+
+
 def trust(
-    home: str, workspace: str, file: ConfigFile | None, who: str, text: tuple[str, str] | None = None
+    home: str,
+    workspace: str,
+    file: ConfigFile | None,
+    who: str,
+    text: tuple[str, str] | None = None,
+    agents: Mapping[str, str] | None = None,
 ) -> str | None:
     """Trust this workspace, whoever owns it, and the present bytes of its configuration `file`, if it has one. Returns
     the digest of these bytes, or None without a file. `text`, a pair of text and salt, is stored to show later what
-    changed."""
+    changed. `agents` are the digests of the files with types of sub-agents that are trusted from now on."""
     digest = None if file is None else digest_of(file.data)
     record = {
         "path": os.path.realpath(workspace),
@@ -78,6 +93,7 @@ def trust(
         "digest": digest,
         "text": None if text is None else text[0],
         "salt": None if text is None else text[1],
+        "agents": dict(agents or {}),
         "who": who,
         "at": iso_time(time.time()),
     }

@@ -55,6 +55,26 @@ def seconds(least: float, *, zero: bool = False) -> Callable[[Any], float]:
     return check
 
 
+def amount(value: Any) -> float:
+    """Check a number that is not negative, such as an amount of money, and return it. 0 means no limit."""
+    return _number(value, float("inf"), "must be a number, or 0 for no limit")
+
+
+def temperature(value: Any) -> float:
+    """Check the temperature of a model, and return it."""
+    return _number(value, 2.0, "must be a number from 0 to 2")
+
+
+def _number(value: Any, most: float, otherwise: str) -> float:
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = float(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= most or value == float("inf"):
+        raise ValueError(otherwise)
+    return float(value)
+
+
 def one_of(*choices: str) -> Callable[[Any], str]:
     """A check for one of the words in `choices`."""
 
@@ -141,6 +161,19 @@ def tables(value: Any) -> dict[str, Any]:
         if not isinstance(one, dict):
             raise ValueError(f"must be a table of tables: `{name}` is not a table")  # noqa: TRY004  all checks raise the same
     return dict(value)
+
+
+def model_names(value: Any) -> dict[str, str]:
+    """Check a table from short names of models to their names, and return it."""
+    if not all(isinstance(one, str) and one for one in table(value).values()):
+        raise ValueError("must be a table from short names to names of models")
+    return dict(value)
+
+
+def agent_types(value: Any) -> dict[str, Any]:
+    """Check a table with types of sub-agents by name, and return it. `haft.agents` reads each type later, so that a
+    mistake in one of them does not hide the others."""
+    return dict(table(value))
 
 
 def plugin_list(value: Any) -> list[Any]:

@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     )
     from haft.contracts.limits import PROCESS_LIMITS, Limits, LimitsApplied
     from haft.contracts.locales import PLAIN_LOCALE, is_locale_variable, non_utf8_variable, reads_utf8
+    from haft.contracts.model_answer import MODEL_CHARS, ModelAnswer, cut_middle, facts_for_model, facts_in_words
     from haft.contracts.names import (
         RUN_ID,
         BatchId,
@@ -147,6 +148,7 @@ if TYPE_CHECKING:
     from haft.contracts.principal import Principal, PrincipalKind, check_text
     from haft.contracts.questions import FORM, Question, QuestionAnswer, QuestionMethod
     from haft.contracts.renamed_fields import with_current_names
+    from haft.contracts.rights import Rights, limits_within, restricted_holder
     from haft.contracts.secrets import (
         MARK,
         MIN_SECRET_LENGTH,
@@ -160,6 +162,7 @@ if TYPE_CHECKING:
     from haft.contracts.server_marks import escaped_marks, marked_text
     from haft.contracts.states import NEXT_STATUSES, STATUSES, TERMINAL, Status
     from haft.contracts.tool import (
+        DELEGATES,
         Answer,
         AnswerBasis,
         DiscoveredTool,
@@ -199,6 +202,7 @@ else:
             "footprint": "Footprint Isolation NOTHING Paths UNKNOWN meeting_path why_ordered",
             "limits": "Limits LimitsApplied PROCESS_LIMITS",
             "locales": "PLAIN_LOCALE non_utf8_variable is_locale_variable reads_utf8",
+            "model_answer": "MODEL_CHARS ModelAnswer cut_middle facts_for_model facts_in_words",
             "names": (
                 "BatchId HostId RUN_ID RunId ThreadId ToolName "
                 "clean_tool_name is_batch_id is_tool_name new_batch_id new_host_id new_run_id new_thread_id"
@@ -213,11 +217,12 @@ else:
             "principal": "Principal PrincipalKind check_text",
             "questions": "FORM Question QuestionAnswer QuestionMethod",
             "frozen_copies": "evolve",
+            "rights": "Rights limits_within restricted_holder",
             "secrets": "MARK MaskedStream NO_SECRETS MIN_SECRET_LENGTH Secrets named_secrets says_secret texts_in",
             "server_marks": "escaped_marks marked_text",
             "states": "NEXT_STATUSES STATUSES Status TERMINAL",
             "tool": (
-                "Answer AnswerBasis DiscoveredTool Effects Hosting Kind Listing "
+                "DELEGATES Answer AnswerBasis DiscoveredTool Effects Hosting Kind Listing "
                 "Provenance RenamedTool State TaskSupport Tool ToolResult ToolSpec configured"
             ),
             "variables": "names_reported_missing names_read why_not_granted withheld",

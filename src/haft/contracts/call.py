@@ -13,6 +13,7 @@ from haft.contracts.footprint import Footprint, Isolation
 from haft.contracts.limits import LimitsApplied
 from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.principal import Principal
+from haft.contracts.rights import Rights
 from haft.contracts.secrets import NO_SECRETS, Secrets
 from haft.values import dataclass, field
 
@@ -86,6 +87,10 @@ class Call:
     """How the call is isolated from other callers; None: as a rule or the setting `changes.isolation` says."""
     batch: str | None = None
     """The id of the batch that the call belongs to."""
+    key: str | None = None
+    """A name that the program which made the call gave it, so that it finds the run again."""
+    rights: tuple[Rights, ...] = ()
+    """What the call may do at most: the rights of each caller above it that has only some."""
     uses_cache: bool = True
     """Whether the call may be answered from the cache, and its answer may be stored there."""
     secrets: Secrets = NO_SECRETS

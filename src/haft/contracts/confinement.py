@@ -10,6 +10,7 @@ from haft.values import dataclass, field
 
 if TYPE_CHECKING:
     from haft.contracts.host_grants import HostGrant
+    from haft.contracts.limits import Limits
 
 Network = bool | tuple[str, ...]
 """The network of a call: all of it, none of it, or the hosts in a tuple (see `host_grants`)."""
@@ -156,6 +157,10 @@ class Confinement:
     """The digest that the programs of `activated` had when a person approved them."""
     never_network: bool = False
     """Whether no option and no grant can open the network to the call."""
+    subagent: bool = False
+    """Whether a sub-agent makes the call. Its programs find the variable `AGENT_IS_SUBAGENT`."""
+    limits: Limits | None = None
+    """The limits on the call's processes, if they are lower than those of the host."""
     scratch: str | None = None
     """The name of the thread's `/tmp` that the call sees; None if the call has a `/tmp` of its own, which is deleted
     after the call."""

@@ -62,9 +62,9 @@ class Decision:
 
     action: Action
     layer: str
-    """Which step decided: `enablement` (the tool is disabled), `pins` (nobody has approved the tool's definition),
-    `rules`, `analysis` (of a command), `built-in` (haft's own rules), `delegate`, or `approval` (a person answered, or
-    no person could)."""
+    """Which step decided: `enablement` (the tool is disabled), `rights` (of the sub-agent that makes the call), `pins`
+    (nobody has approved the tool's definition), `rules`, `analysis` (of a command), `built-in` (haft's own rules),
+    `delegate`, or `approval` (a person answered, or no person could)."""
     rule: str
     """The rule in words."""
     source: str
@@ -175,6 +175,9 @@ class ApprovalRequest:
     """The runs that wait for the answer, the outermost first."""
     chain_tools: tuple[str, ...] = ()
     """The tool that each run of `chain` calls."""
+    chain_purposes: tuple[str | None, ...] = ()
+    """The prompt of each run of `chain` that is the task of a sub-agent; None for others. A model wrote it, unless a
+    person started the task."""
     revise: Callable[[Mapping[str, Any]], Awaitable[ApprovalRequest]] | None = field(
         default=None, compare=False, repr=False
     )

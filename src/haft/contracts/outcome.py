@@ -12,6 +12,7 @@ from haft.contracts.decision import Decision
 from haft.contracts.errors import EXIT_CODES, Failure
 from haft.contracts.events import iso_time
 from haft.contracts.limits import LimitsApplied
+from haft.contracts.model_answer import MODEL_CHARS, PAGER, ModelAnswer, answer_for_model
 from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.ports import EndedChild
 from haft.contracts.states import Status
@@ -72,6 +73,12 @@ class Outcome:
     def process_exit_code(self) -> int:
         """The exit code of `haft tools use`."""
         return 0 if self.error is None else EXIT_CODES.get(self.error.code, 1)
+
+    def for_model(self, max_chars: int = MODEL_CHARS, *, pager: str = PAGER) -> ModelAnswer:
+        """The outcome as a model reads it: at most `max_chars` characters of text that say how the call ended and what
+        it wrote, and images and the like. `pager` says how the model reads the rest of a long output; `{run}` in it
+        stands for the run."""
+        return answer_for_model(self, max_chars, pager)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form of an outcome, as commands print it and as haft stores it with the run."""

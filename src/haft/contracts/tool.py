@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from haft.contracts.change import Changes
 from haft.contracts.confinement import NO_GRANTS, PLUGIN_ENTRY, Grants
@@ -28,6 +28,9 @@ TaskSupport = Literal["forbidden", "optional", "required"]
 """For MCP clients that know tasks: whether a call may become a task, always does (`required`), or becomes one at once
 (`optional`). If a tool declares nothing, a call that takes long becomes a task. The spec has it in `meta`, as
 `taskSupport`."""
+
+DELEGATES: Final = "delegates"
+"""The key in the `meta` of a tool of haft whose work is done by calls: see `ToolSpec.delegates`."""
 
 State = Literal["ready", "broken", "duplicate", "disabled", "inactive", "needs-config", "changed", "unreachable"]
 
@@ -73,6 +76,9 @@ class ToolSpec:
     """For a session: the grants of its process. Other tools get their grants call by call."""
     timeout: float | None = None
     """The deadline in seconds that the tool's definition sets."""
+    resumes: bool = False
+    """Whether a call whose host has ended can go on in another host, under the id of its run: the tool finds there what
+    it stored before."""
     preprocesses: bool = False
     """Whether `preprocess` does anything. If not, haft does not call it."""
     prepares: bool = False
@@ -106,6 +112,11 @@ class ToolSpec:
     def has_processes(self) -> bool:
         """Whether the tool runs in processes of this machine, which haft can confine."""
         return self.hosting in ("per-call", "session")
+
+    @property
+    def delegates(self) -> bool:
+        """Whether all the work of the tool is done by calls with the same rights, so that it changes nothing itself."""
+        return self.provenance == "builtin" and bool(self.meta.get(DELEGATES))
 
     @property
     def grants_entry(self) -> str | None:

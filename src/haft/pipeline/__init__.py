@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from haft.pipeline.footprints import Footprints
     from haft.pipeline.hooks import preview_of
     from haft.pipeline.order import Dependencies
+    from haft.pipeline.pauses import Pause, Resumed
     from haft.pipeline.pipeline import Pipeline
     from haft.pipeline.run import Run
     from haft.pipeline.stages.decide import Decide
@@ -29,6 +30,7 @@ else:
             "footprints": "Footprints",
             "hooks": "preview_of",
             "order": "Dependencies",
+            "pauses": "Pause Resumed",
             "pipeline": "Pipeline",
             "run": "Run",
             "stages.decide": "Decide",

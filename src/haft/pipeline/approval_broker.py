@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Collection
@@ -29,12 +30,14 @@ from haft.contracts import (
     HostId,
     NotCovered,
     Principal,
+    RunId,
     Unanswered,
     grants_from,
     own_copy,
 )
 from haft.pipeline import nesting
 from haft.pipeline.masking import masked_for_person
+from haft.pipeline.pauses import digest_of_request, outlives_host
 from haft.pipeline.run import Run
 from haft.pipeline.untrusted_calls import UntrustedCalls
 from haft.values import dataclass, replace
@@ -50,6 +53,7 @@ itself is None if its host has died."""
 INSTANT_SECONDS: Final = 0.05
 """If the approver has not answered after this time, the request goes into the inbox too."""
 POLL_SECONDS: Final = 0.1
+MAX_PURPOSE: Final = 2_000
 MIN_WAIT_SECONDS: Final = 60.0
 """A request can be answered for at least this long after its host died."""
 NO_INPUT: Final = "nobody answered: the input of the prompt ended"
@@ -144,10 +148,10 @@ class ApprovalBroker:
         """Whether requests may wait in an inbox."""
         return self._inbox is not None and self._wait_seconds > 0
 
-    async def can_ask(self, call: Call | None = None) -> bool:
-        """Whether anyone can answer at all. A `call` that is attached to a process outside can always be asked about:
-        see `Attachment.approve`."""
-        if call is not None and call.attachment is not None:
+    async def can_ask(self, run: Run | None = None) -> bool:
+        """Whether anyone can answer at all. The program that made the call can always be asked about a `run` that
+        pauses, and about one whose call is attached to a process outside: see `Attachment.approve`."""
+        if run is not None and (run.pausing is not None or run.call.attachment is not None):
             return True
         return self._approver is not None or (self._wait_seconds > 0 and await self._usable_inbox() is not None)
 
@@ -173,6 +177,24 @@ class ApprovalBroker:
         if found is None or found.answer is None or not self._counts(call, found.id, found.answer):
             return None
         return self._record_answer(call, found.id, replace(to_answer(found.answer), scope="once"))
+
+    def earlier_answer(self, run: Run, request: ApprovalRequest) -> ReceivedAnswer | None:
+        """The answer to the same request that an earlier host made, for a run that this host has taken over; None if
+        nobody has answered it, or if the call shows something else now. When this returns, the answer is in the audit
+        log."""
+        pausing = run.pausing
+        if pausing is None or (resumed := pausing.resumed) is None:
+            return None
+        pausing.resumed = None
+        if digest_of_request(request_content(request)) != resumed.asked.digest:
+            return None
+        if resumed.answered is not None and self._counts(run.call, resumed.asked.request, resumed.answered):
+            given = to_answer(resumed.answered)
+        elif resumed.answer is not None:
+            given = resumed.answer
+        else:
+            return None
+        return self._recorded(run.call, replace(request, id=resumed.asked.request), ReceivedAnswer(given, "person"))
 
     async def ask(self, run: Run, request: ApprovalRequest) -> ReceivedAnswer:
         """Wait for an answer. Cancelling withdraws the request. While the run waits, the runs that wait for it hold no
@@ -209,9 +231,9 @@ class ApprovalBroker:
 
     async def _answer(self, run: Run, request: ApprovalRequest, seconds: float | None = None) -> ReceivedAnswer:
         """The answer to a request. With `seconds`, the request expires after this time, whoever could answer."""
-        call, asked = run.call, self._approver_of(run, request)
+        asked = self._approver_of(run, request)
         approver = _ApproverTask(self._untrusted, asked, self._trusted_clients, may_last=not self._needs_proof)
-        if asked is not None:
+        if asked is not None and run.pausing is None:
             approver.begin(replace(request, client_may_approve=False, to_allow=()) if self._needs_proof else request)
             given = await approver.wait(INSTANT_SECONDS)
             if given is not None:
@@ -221,8 +243,10 @@ class ApprovalBroker:
             if shared is None and asked is None:
                 return ReceivedAnswer(ApprovalAnswer(approved=False, message="nobody can be asked"), "nobody")
             if shared is None:
+                if run.pausing is not None:
+                    approver.begin(request)
                 return await _within(seconds, approver.result())
-            return await self._wait_with_inbox(call, request, approver, shared, seconds)
+            return await self._wait_with_inbox(run, request, approver, shared, seconds)
         finally:
             await approver.stop()
 
@@ -232,6 +256,8 @@ class ApprovalBroker:
         if ask_together is not None and run.batch is not None and request.batch is not None and request.batch[1] > 1:
             question = run.batch.question
             return lambda request: question.answer(request, ask_together)
+        if run.pausing is not None and request.connection is None and request.question is None:
+            return functools.partial(run.pausing.pauses.ask, outlives_host=outlives_host(run))
         if call.attachment is not None:
             is_about_call = request.diff is None and request.build is None and request.connection is None
             return call.attachment.approve if is_about_call and request.question is None else None
@@ -239,14 +265,15 @@ class ApprovalBroker:
 
     async def _wait_with_inbox(
         self,
-        call: Call,
+        run: Run,
         request: ApprovalRequest,
         approver: _ApproverTask,
         shared: SharedInbox,
         seconds: float | None,
     ) -> ReceivedAnswer:
-        now = time.time()
-        has_approver = self._approver is not None if call.attachment is None else approver.is_asked
+        call, now = run.call, time.time()
+        is_bound = call.attachment is None and run.pausing is None
+        has_approver = self._approver is not None if is_bound else approver.is_asked
         may_prolong = has_approver and seconds is None
         lasts = max(self._wait_seconds, MIN_WAIT_SECONDS) if may_prolong else self._wait_seconds
         lasts = lasts if seconds is None else seconds
@@ -259,15 +286,19 @@ class ApprovalBroker:
             who=call.who,
             thread=call.thread,
             created_at=now,
-            expires_at=now + lasts,
+            expires_at=policy.NEVER if outlives_host(run) else now + lasts,
             tried=request.diff is not None,
-            fingerprint=self._fingerprint(call, request),
+            fingerprint=self._fingerprint(call, request, run.id if outlives_host(run) else None),
             shown=shown,
         )
         try:
             await shared.use(lambda inbox: inbox.put(waiting))
+            if run.pausing is not None and approver.is_asked:
+                approver.begin(request)
             return await self._first_answer(call, waiting, approver, shared, lasts, may_prolong=may_prolong)
         except BaseException:
+            if run.pausing is not None and run.pausing.stays_open:
+                raise  # The request can be answered until another host goes on with the run.
             with contextlib.suppress(HaftError):
                 await asyncio.shield(_as_coroutine(shared.use(lambda inbox: inbox.end(waiting.id))))
             raise
@@ -298,7 +329,7 @@ class ApprovalBroker:
             if not may_prolong and now >= expires_at:
                 if await shared.use(lambda inbox: inbox.end(waiting.id)):
                     return ReceivedAnswer(ApprovalAnswer(approved=False, message=_expired(lasts)), "expiry")
-            elif may_prolong and now > expires_at - lasts / 2:
+            elif may_prolong and expires_at < policy.NEVER and now > expires_at - lasts / 2:
                 expires_at = now + lasts
                 await shared.use(lambda inbox, until=expires_at: inbox.prolong(waiting.id, until))  # type: ignore[misc]
 
@@ -309,7 +340,8 @@ class ApprovalBroker:
             self._record_refusal(call, request, problem)
         return problem is None
 
-    def _fingerprint(self, call: Call, request: ApprovalRequest | None = None) -> str:
+    def _fingerprint(self, call: Call, request: ApprovalRequest | None = None, only_for: RunId | None = None) -> str:
+        """The digest of what an approval is valid for. `only_for`: it is valid for this run alone."""
         decision = call.decision
         # The fingerprints of a build and of a connection differ from that of the call, so that approving one of them
         # does not approve the call.
@@ -320,6 +352,8 @@ class ApprovalBroker:
             part = {"connection": request.connection.to_json()}
         elif request is not None and request.question is not None:
             part = {"question": request.question.to_json()}
+        if only_for is not None:
+            part["run"] = only_for
         return policy.fingerprint_of(
             {
                 **part,
@@ -333,6 +367,7 @@ class ApprovalBroker:
                 "grants": call.grants.to_json(),
                 "trial": call.trial,
                 "subagent": call.subagent,
+                "rights": [[each.holder, each.readonly, each.restricted] for each in call.rights],
             }
         )
 
@@ -485,6 +520,7 @@ def request_content(request: ApprovalRequest) -> dict[str, Any]:
         "toAllow": [each.to_json() for each in request.to_allow],
         "chain": list(request.chain),
         "chainTools": list(request.chain_tools),
+        "chainPurposes": list(request.chain_purposes),
         "pin": request.pin,
         "build": request.build,
         "batch": None if request.batch is None else request.batch[0],
@@ -532,8 +568,17 @@ def approval_request(
         client_may_approve=not decision.is_dangerous and decision.definition_diff is None,
         chain=tuple(each.id for each in chain),
         chain_tools=tuple(each.call.name for each in chain),
+        chain_purposes=tuple(map(_purpose_of, chain)),
         id=policy.new_request_id(),
     )
+
+
+def _purpose_of(run: Run) -> str | None:
+    """The prompt of the task of a sub-agent; None for any other run."""
+    prompt = run.call.arguments.get("prompt") if run.tool.spec.delegates else None
+    if not isinstance(prompt, str):
+        return None
+    return run.call.secrets.masked_text(prompt if len(prompt) <= MAX_PURPOSE else f"{prompt[:MAX_PURPOSE]}…")
 
 
 def waiting_facts(request: ApprovalRequest) -> dict[str, Any]:

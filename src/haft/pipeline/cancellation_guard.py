@@ -16,7 +16,8 @@ T = TypeVar("T")
 
 class CancellationGuard(Generic[T]):
     """An awaitable that runs a coroutine. It can be awaited once. After a cancellation it always raises, even if the
-    coroutine returns a value."""
+    coroutine returns a value. A cancellation that the coroutine itself made and has dealt with, such as that of a
+    timeout, does not count."""
 
     __slots__ = ("_abandon", "_coroutine", "_grace", "_grace_is_over", "_on_cancel", "_timer")
 
@@ -44,7 +45,7 @@ class CancellationGuard(Generic[T]):
                 try:
                     waited = coroutine.send(value) if error is None else coroutine.throw(error)
                 except StopIteration as stop:
-                    if cancelled is not None:
+                    if cancelled is not None and _is_cancelled():
                         raise cancelled from None
                     answer: T = stop.value
                     return answer
@@ -55,7 +56,7 @@ class CancellationGuard(Generic[T]):
                     if self._grace_is_over:
                         self._abandon(_finish(coroutine, again))
                         raise
-                    if cancelled is None:
+                    if cancelled is None or self._timer is None:
                         self._begin_grace()
                     error = cancelled = again
                 except BaseException as other:
@@ -70,10 +71,17 @@ class CancellationGuard(Generic[T]):
         assert task is not None
 
         def over() -> None:
-            self._grace_is_over = True
-            task.cancel()
+            self._timer = None
+            if task.cancelling():  # Otherwise the coroutine itself had cancelled something, such as a timeout.
+                self._grace_is_over = True
+                task.cancel()
 
         self._timer = loop.call_later(self._grace, over)
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class _Remainder(Generic[T]):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from haft.contracts import NO_GRANTS, Call, Confinement, Conflict, Grants, Hosting, evolve
+from haft.contracts import NO_GRANTS, Call, Confinement, Conflict, Grants, Hosting, Limits, evolve, limits_within
 from haft.pipeline.run import Run
 from haft.sandbox import Sandbox
 
@@ -18,8 +18,10 @@ from haft.sandbox import Sandbox
 class Confinements:
     """Resolves the confinements of a host's calls."""
 
-    def __init__(self, sandbox: Sandbox, may_ask: Callable[[Run], Awaitable[bool]]) -> None:
-        """`may_ask` says whether a person is asked about connections of a run to hosts that were not granted."""
+    def __init__(self, sandbox: Sandbox, may_ask: Callable[[Run], Awaitable[bool]], limits: Limits) -> None:
+        """`may_ask` says whether a person is asked about connections of a run to hosts that were not granted. `limits`
+        are those of the host."""
+        self._limits = limits
         self._sandbox = sandbox
         self._may_ask = may_ask
         self._of_sessions: dict[str, Confinement] = {}
@@ -63,6 +65,10 @@ class Confinements:
                 found=run.call.found,
                 asks=asks,
             )
+            if run.call.rights or run.call.subagent:
+                limits = limits_within(self._limits, run.call.rights)
+                lower = None if limits is self._limits else limits
+                confinement = evolve(confinement, subagent=run.call.subagent, limits=lower)
         if before is not None and not set(before[1].identities) <= set(confinement.identities):
             raise Conflict(
                 f"`{run.call.name}` was not run: a granted path was deleted or replaced after the approval",

@@ -20,6 +20,7 @@ from haft.contracts import (
     HeldConnection,
     Principal,
     host_grant,
+    restricted_holder,
 )
 from haft.pipeline import nesting
 from haft.pipeline.approval_broker import ApprovalBroker, ReceivedAnswer, approval_request
@@ -51,6 +52,8 @@ class ConnectionQuestions:
         network is granted, or is never granted."""
         decision = run.call.decision
         if self._seconds <= 0 or decision is None or decision.unasked or decision.action == "try" or run.call.trial:
+            return False
+        if restricted_holder(run.call.rights) is not None:
             return False
         return await self._broker.can_ask_about_connections()
 

@@ -94,6 +94,14 @@ class CallContext:
         return self._run.call.secrets
 
     @property
+    def elapsed(self) -> float:
+        return 0.0 if self._run.deadline is None else self._run.deadline.elapsed
+
+    @property
+    def stays_open(self) -> bool:
+        return self._run.pausing is not None and self._run.pausing.stays_open
+
+    @property
     def chain(self) -> tuple[RunId, ...]:
         return tuple(each.id for each in nesting.callers(self._run))
 

@@ -17,7 +17,17 @@ CHECK_SECONDS = 0.025
 class Deadline:
     """The deadline of one call. It counts from its creation until `Clocks.stop`."""
 
-    __slots__ = ("_idle", "_idle_at", "_parent", "_paused_at", "_pauses", "_task", "_total_at", "expired_limit")
+    __slots__ = (
+        "_began_at",
+        "_idle",
+        "_idle_at",
+        "_parent",
+        "_paused_at",
+        "_pauses",
+        "_task",
+        "_total_at",
+        "expired_limit",
+    )
 
     def __init__(self, total: float, idle: float, parent: Deadline | None = None) -> None:
         """`parent` is the deadline of the run that made this call."""
@@ -27,7 +37,7 @@ class Deadline:
         task = asyncio.current_task()
         assert task is not None
         self._task = task
-        now = monotonic()
+        now = self._began_at = monotonic()
         self._total_at = now + total
         self._idle = idle
         self._idle_at = now + idle
@@ -51,8 +61,14 @@ class Deadline:
         self._pauses -= 1
         if not self._pauses:
             paused = monotonic() - self._paused_at
+            self._began_at += paused
             self._total_at += paused
             self._idle_at += paused
+
+    @property
+    def elapsed(self) -> float:
+        """The seconds that have counted so far."""
+        return (self._paused_at if self._pauses else monotonic()) - self._began_at
 
     def check(self, now: float) -> None:
         """Cancel the call if its time is up."""

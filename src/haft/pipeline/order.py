@@ -259,7 +259,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
     )
     tool_questions = Questions(broker, dependencies.answerable, dependencies.wait_seconds)
     questions = ConnectionQuestions(broker, dependencies.save_approval, dependencies.network_ask_seconds)
-    confinements = Confinements(dependencies.sandbox, questions.may_ask)
+    confinements = Confinements(dependencies.sandbox, questions.may_ask, dependencies.limits)
 
     def how_to_connect(run: Run, grant: str) -> str:
         return dependencies.sandbox.how_to_connect(grant, run.call.confinement)

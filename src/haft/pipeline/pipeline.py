@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from haft.contracts import BadUsage, Call, ConnectionObserver, Footprint, RunId, Tool
@@ -15,9 +15,11 @@ from haft.pipeline.batched_calls import BatchedCall
 from haft.pipeline.chain import fold
 from haft.pipeline.connections import RunConnections, refuse
 from haft.pipeline.order import Dependencies, stages
+from haft.pipeline.pauses import Pauses, Pausing, Resumed, can_go_on, outlives_host
 from haft.pipeline.run import Run
 from haft.pipeline.stages import Record
 from haft.pipeline.untrusted_calls import UntrustedCalls
+from haft.runs import RunRecord
 
 
 class Pipeline:
@@ -26,6 +28,7 @@ class Pipeline:
     def __init__(self, dependencies: Dependencies, after_each: Callable[[], None] | None = None) -> None:
         self._after_each = after_each
         self._live: dict[RunId, Run] = {}
+        self._taken_over: dict[RunId, tuple[RunRecord, Resumed | None]] = {}
         self._untrusted = UntrustedCalls()
         order = stages(dependencies, self._live, self._untrusted)
         self._footprints = dependencies.footprints
@@ -45,9 +48,10 @@ class Pipeline:
         """How many tools ignored their cancellation and still run."""
         return self._untrusted.abandoned
 
-    def call(self, call: Call) -> Run:
+    def call(self, call: Call, *, pauses: bool = False) -> Run:
         """Start a run. The run goes on even if nobody awaits or observes it. The run of a nested call ends no later
-        than the run of its caller. Raises `BadUsage` in another thread than that of the event loop."""
+        than the run of its caller. With `pauses`, requests for approval of the call, and of all calls below it, become
+        pauses. Raises `BadUsage` in another thread than that of the event loop."""
         if threading.get_ident() != self._thread:
             raise BadUsage(
                 f"`{call.name}` can be called only in the thread in which the service is open",
@@ -58,11 +62,27 @@ class Pipeline:
         else:
             run = Run(call, self._record, self.caller(call.parent))
             nesting.attach_to_caller(run)
+        if pauses and run.pausing is None:
+            run.pausing = Pausing(Pauses(call.run), call)
+        if (found := self._taken_over.pop(call.run, None)) is not None:
+            record, resumed = found
+            run.restore(record.started_at, record.rest["states"])
+            if run.pausing is not None:
+                run.pausing.resumed = resumed
         self._live[call.run] = run
         # The event loop has only weak references to tasks. So the run refers to its own task, and `live` refers to the
         # run until it has ended.
         run.attach_task(asyncio.get_running_loop().create_task(self._carry(run)))
         return run
+
+    def take_over(self, record: RunRecord, resumed: Resumed | None) -> None:
+        """Note that this host has taken over a paused run. The next call with the id of the run goes on with it."""
+        self._taken_over[record.id] = (record, resumed)
+
+    def forget_taken_over(self, runs: Iterable[RunId]) -> list[RunRecord]:
+        """Forget those of the runs that were taken over, and that nobody has called again. Returns them."""
+        found = (self._taken_over.pop(run, None) for run in runs)
+        return [each[0] for each in found if each is not None]
 
     def batch(self, calls: Sequence[BatchedCall]) -> Batch:
         """A batch of these calls, which have no runs yet."""
@@ -134,7 +154,13 @@ class Pipeline:
             self._after_each()
 
     async def close(self) -> None:
-        """Cancel all live runs, and wait until they have ended."""
+        """Cancel all live runs, and wait until they have ended. Paused runs that can go on in another host stay
+        open."""
+        waiting = [run for run in self._live.values() if outlives_host(run)]
+        callers = (self._live.get(record.parent or RunId("")) for record, _resumed in self._taken_over.values())
+        for last in (*waiting, *(run for run in callers if run is not None and can_go_on(run))):
+            for run in (last, *nesting.callers(last)):
+                run.leave_open()
         while self._live:
             runs = list(self._live.values())
             for run in runs:

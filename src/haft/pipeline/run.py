@@ -31,6 +31,7 @@ from haft.contracts import (
     evolve,
 )
 from haft.pipeline.observer import Observer
+from haft.pipeline.pauses import Pausing
 from haft.values import dataclass
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from haft.pipeline.connections import RunConnections
     from haft.pipeline.deadline import Deadline
     from haft.pipeline.output_buffer import OutputBuffer
+    from haft.pipeline.pauses import Pause
     from haft.schedule import Hold, Slot
 
 MAX_NOTES: Final = 20
@@ -91,8 +93,8 @@ class Run:
         "_cancel_requested", "_child_lock", "_facts", "_next_seq", "_observers", "_on_activity", "_outcome",
         "_recorder", "_task", "_task_has_started", "_waiters", "approved", "batch", "cache_facts", "call",
         "cancelled_by", "changes", "children", "connections", "deadline", "descendants", "ended_children",
-        "has_waited", "hold", "is_saved", "make_output_buffer", "notes", "output_buffer", "parent", "person_mark",
-        "place", "program_log", "questions", "resolved_confinement", "started_at", "states", "status",
+        "has_waited", "hold", "is_saved", "make_output_buffer", "notes", "output_buffer", "parent", "pausing",
+        "person_mark", "place", "program_log", "questions", "resolved_confinement", "started_at", "states", "status",
         "tool_has_ended", "transaction", "unanswerable", "unsaved_events", "view", "workspace",
     )  # fmt: skip
 
@@ -131,6 +133,10 @@ class Run:
         """The runs below this one that have ended: those that it made, and those that they made."""
         self.batch: Batch | None = None if parent is None else parent.batch
         """The batch that the run belongs to, itself or as a part of its caller; None for most runs."""
+        self.pausing: Pausing | None = None
+        """Set if requests for approval of this run go to the program that made the call; see `pauses`."""
+        if parent is not None and parent.pausing is not None:
+            self.pausing = Pausing(parent.pausing.pauses, call)
         self.approved: ApprovedCall | None = None
         """For a call of a batch that a person approved: what the person saw."""
         self.cache_facts: dict[str, Any] = {}
@@ -218,7 +224,7 @@ class Run:
     def cancel(self, by: Principal | None = None) -> bool:
         """Cancel the run, which goes to `cancellation-requested`. Returns False if the run had already ended. The audit
         log names the principal `by`."""
-        if self._outcome is not None:
+        if self._outcome is not None or (self.pausing is not None and self.pausing.stays_open):
             return False
         if not self._cancel_requested:
             self._cancel_requested = True
@@ -230,7 +236,27 @@ class Run:
             self.set_status("cancellation-requested")
         return True
 
+    async def pause_or_outcome(self) -> Pause | Outcome:
+        """Wait until the call, or a call below it, needs approval, or until the run has ended. Only for a call that was
+        made with `pauses=True`; others never pause."""
+        return await self if self.pausing is None else await self.pausing.pauses.next(self)
+
     # Methods for the pipeline.
+
+    def restore(self, started_at: float, states: Sequence[tuple[int, float, Status]]) -> None:
+        """Go on with the history that the run had in an earlier host."""
+        self.started_at = started_at
+        self._next_seq = states[-1][0] + 1_000_000  # After every event of that host.
+        self.states = [*states, (self._next_seq, time.time(), "queued")]
+        self._next_seq += 1
+        self.is_saved = True
+
+    def leave_open(self) -> None:
+        """End the work of this host on the run, which another host goes on with."""
+        assert self.pausing is not None
+        self.pausing.stays_open = True
+        if self._task is not None and self._task_has_started:
+            self._task.cancel()
 
     def attach_task(self, task: asyncio.Task[None]) -> None:
         """Remember the task that executes the run."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from haft.policy.analysis.repeatable_lines import RepeatableLine, repeatable_line
     from haft.policy.analysis.verdict import AnalysisContext
     from haft.policy.approval.environments import ENVIRONMENT, Environments, may_use_environment
-    from haft.policy.approval.inbox import Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
+    from haft.policy.approval.inbox import NEVER, Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
     from haft.policy.approval.loaded_code import LoadedFiles, files_run_by, loaded_by
     from haft.policy.approval.memory import Memory, Remembered, with_proof
     from haft.policy.approval.pins import Pin, Pins, is_unchanged, loaded_files, pin_of, pinned_files
@@ -50,7 +50,7 @@ else:
             "analysis.repeatable_lines": "RepeatableLine repeatable_line",
             "analysis.verdict": "AnalysisContext",
             "approval.environments": "ENVIRONMENT Environments may_use_environment",
-            "approval.inbox": "Answered Inbox Waiting digest_of fingerprint_of new_request_id",
+            "approval.inbox": "NEVER Answered Inbox Waiting digest_of fingerprint_of new_request_id",
             "approval.loaded_code": "LoadedFiles files_run_by loaded_by",
             "approval.memory": "Memory Remembered with_proof",
             "approval.pins": "Pin Pins pinned_files is_unchanged loaded_files pin_of",

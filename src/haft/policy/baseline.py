@@ -23,6 +23,15 @@ _PASS_BUILTIN = Decision(
     neutral=True,
     unasked=True,
 )
+_PASS_DELEGATING = Decision(
+    action="allow",
+    layer="built-in",
+    rule="a sub-agent needs no approval: each of its calls is decided",
+    source=BUILT_IN_SOURCE,
+    by="rule",
+    reason="all its work is done by calls, and each of them is decided",
+    unasked=True,
+)
 _PASS_EMBEDDED = Decision(
     action="allow",
     layer="built-in",
@@ -91,6 +100,8 @@ _ASK_UNHELD = Decision(
 def decide(spec: ToolSpec, *, confined: bool) -> Decision:
     """The decision of haft's own rules about a tool. `confined` says whether a sandbox will confine the processes that
     the tool starts."""
+    if spec.delegates:
+        return _PASS_DELEGATING
     if not spec.effects.readonly:
         return _ASK_EFFECTS
     if spec.kind == "mcp":  # An MCP tool has effects only if the configuration says that its server is believed.

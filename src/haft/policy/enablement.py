@@ -32,8 +32,8 @@ class Feature:
     """A part of haft that is switched off, and the built-in tool that gives access to it."""
 
     tool: str
-    setting: str
-    source: str
+    reason: str
+    """Why the tool is disabled, in the words that agents know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Enablement:
                     return f"`{pattern}` in `tools.disable` ({listed.source})"
         for feature in self.off:
             if kind == "builtin" and name == feature.tool:
-                return f"`{feature.setting}` is false ({feature.source})"
+                return feature.reason
         for closed in self.enable:
             if closed.patterns and not any(name_matches(pattern, name, kind) for pattern in closed.patterns):
                 return f"it is not in `tools.enable` ({closed.source})"

@@ -34,6 +34,7 @@ from haft.contracts import (
     HaftError,
     Isolation,
     non_utf8_variable,
+    restricted_holder,
 )
 from haft.policy.allowable import allowable
 from haft.policy.analysis import analyse
@@ -52,6 +53,7 @@ from haft.policy.baseline import BUILT_IN_SOURCE, decide
 from haft.policy.enablement import Enablement
 from haft.policy.file_summary import file_summary
 from haft.policy.query import Explanation, PolicyQuery, Step
+from haft.policy.rights import why_beyond_rights, why_decision_beyond_rights
 from haft.policy.rules.matching import (
     CallFacts,
     first_match,
@@ -117,7 +119,7 @@ class PolicyEngine:
     def decide(self, query: PolicyQuery) -> Decision:
         """The decision about this call."""
         spec = query.spec
-        if self._is_plain and not spec.commands and spec.is_vouched_for:
+        if self._is_plain and not spec.commands and spec.is_vouched_for and not query.rights:
             base = decide(spec, confined=query.confined)
             off = self._enablement.why_not(spec.name, spec.kind)
             if off is None and base.action == "allow" and not self._remembered():
@@ -133,10 +135,16 @@ class PolicyEngine:
             steps.append(Step("enablement", spec.name, off))
             return Explanation(Decision("reject", "enablement", off, "tools.disable", "rule", off), tuple(steps))
         steps.append(Step("enablement", spec.name, "enabled"))
+        beyond = why_beyond_rights(query)
+        if beyond is not None:
+            steps.append(Step("rights", spec.name, beyond))
+            return Explanation(_beyond_rights(beyond), tuple(steps))
         pin = pin_of(spec)
         analysis = self._analysis(query)
         call = self._call_facts(query, pin)
         answers = self._remembered()
+        if restricted_holder(query.rights) is not None:
+            answers = [rule for rule in answers if rule.thread is not None and rule.thread == query.thread]
         hosts = [rule for rule in answers if rule.only_grants]
         answers = [rule for rule in answers if not rule.only_grants] if hosts else answers
         units = self._units(query, call, analysis, answers, steps)
@@ -150,7 +158,19 @@ class PolicyEngine:
         if not query.trial:
             decision = _with_hosts(decision, [rule for rule in hosts if rule_mismatch(rule, call) is None], steps)
         decision = self._check_pin(query, decision, units, pin, steps)
-        return Explanation(self._check_environment(query, decision, units, steps), tuple(steps))
+        return self._within_rights(query, self._check_environment(query, decision, units, steps), steps)
+
+    @staticmethod
+    def _within_rights(query: PolicyQuery, decision: Decision, steps: list[Step]) -> Explanation:
+        """The decision, as far as the rights of the call permit it."""
+        beyond = why_decision_beyond_rights(query, decision)
+        if beyond is not None:
+            steps.append(Step("rights", query.spec.name, beyond))
+            decision = replace(_beyond_rights(beyond), parts=decision.parts)
+        elif restricted_holder(query.rights) is not None and decision.grants != NO_GRANTS:
+            steps.append(Step("rights", query.spec.name, "the grants of rules do not count"))
+            decision = replace(decision, grants=NO_GRANTS, granted_by=())
+        return Explanation(decision, tuple(steps))
 
     def parts(self, query: PolicyQuery) -> tuple[Part, ...] | None:
         """The parts of the call's command lines, in the order of the decision's parts; None if the call has no command
@@ -483,6 +503,10 @@ class PolicyEngine:
         if decision.action == "delegate":
             return replace(decision, otherwise="ask", reason=environment.reason)
         return replace(decision, action="ask", layer="pins", reason=environment.reason)
+
+
+def _beyond_rights(reason: str) -> Decision:
+    return Decision("reject", "rights", "no call may do more than its callers", BUILT_IN_SOURCE, "rule", reason)
 
 
 def _isolation(units: Sequence[_Unit]) -> Isolation | None:

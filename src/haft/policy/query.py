@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Grants, ToolSpec
+from haft.contracts import NO_GRANTS, Action, DecidedPart, Decision, Grants, Rights, ToolSpec
 from haft.values import dataclass, field
 
 
@@ -20,6 +20,8 @@ class PolicyQuery:
     thread: str = ""
     subagent: bool = False
     """Whether a sub-agent makes the call."""
+    rights: tuple[Rights, ...] = ()
+    """What the call may do at most."""
     confined: bool = True
     """Whether a sandbox will confine the processes that the call starts."""
     grants: Grants = NO_GRANTS

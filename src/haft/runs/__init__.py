@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from haft.runs.journal import Journal, journal_paths
     from haft.runs.kept_output import Frame, KeptOutput
     from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
+    from haft.runs.paused_runs import Asked, asked_by, call_facts, call_from
     from haft.runs.recovery import recover
     from haft.runs.run_writer import RunWriter
     from haft.storage import Filter
@@ -28,6 +29,7 @@ else:
             "journal": "Journal journal_paths",
             "kept_output": "Frame KeptOutput",
             "old_outputs": "Outputs outputs_in remove_outputs",
+            "paused_runs": "Asked asked_by call_facts call_from",
             "recovery": "recover",
             "run_writer": "RunWriter",
             "haft.storage": "Filter",

@@ -152,6 +152,12 @@ class RunRecord:
         return changes
 
     @property
+    def paused(self) -> dict[str, Any] | None:
+        """The call, as another host can make it again; None if no other host can: see `paused_runs`."""
+        paused: dict[str, Any] | None = self.rest.get("paused")
+        return paused
+
+    @property
     def outcome(self) -> dict[str, Any]:
         """The outcome in its JSON form; for a run that has not ended, as far as it is known."""
         known = {
@@ -206,6 +212,12 @@ class RunRecord:
         # The number must be higher than those of all output that came meanwhile.
         states = [*self.rest["states"], [self.rest["states"][-1][0] + 1_000_000, at, status]]
         return RunRecord(record, {**self.rest, "endedAt": at, "states": states, "noted": [], "recorded": False})
+
+    def waiting(self, at: float) -> RunRecord:
+        """This run as it waits for a person without its host."""
+        states = [*self.rest["states"], [self.rest["states"][-1][0] + 1_000_000, at, "blocked-on-user"]]
+        record = {**self.record, "status": "blocked-on-user"}
+        return RunRecord(record, {**self.rest, "states": states, "noted": []})
 
     def to_entry(self) -> Entry:
         return entry_of(self.id, encode(self.record), self.rest)

@@ -1,4 +1,5 @@
-"""Recovers the runs of a host that was killed: copies its acknowledged runs, and ends its open ones as `interrupted`.
+"""Recovers the runs of a host that was killed: copies its acknowledged runs, and ends its open ones as `interrupted`,
+except for those that another host can go on with.
 
 Each host has a lease, which says that only this host may write its runs. The process that takes over a dead host's
 lease recovers the runs, and writes the audit log first. If this process dies meanwhile, the next process takes the
@@ -17,6 +18,7 @@ from typing import Final
 from haft.contracts import Failure, HostId
 from haft.runs.entry import RunRecord
 from haft.runs.journal import is_damaged, journal_paths, log_position, read_journal
+from haft.runs.paused_runs import waiting_trees
 from haft.storage import Lease, RunStore, StateHome, open_stores
 
 INTERRUPTED = Failure(
@@ -68,8 +70,13 @@ def _recover_host(home: StateHome, store: RunStore, lease: Lease, log_records: L
         log_records([entry.record for entry in entries if not entry.is_open], since)
         store.put([entry.line for entry in entries])
     now = time.time()
-    left = map(RunRecord.from_text, store.open_runs(host))
-    interrupted = [run.ended("error", INTERRUPTED.to_json(), now).to_entry() for run in left]
+    left = [*map(RunRecord.from_text, store.open_runs(host))]
+    stay = waiting_trees(left)
+    waiting = [run.waiting(now).to_entry() for run in left if run.id in stay and run.status != "blocked-on-user"]
+    if waiting:
+        store.put([entry.line for entry in waiting])
+    ended = (run for run in left if run.id not in stay)
+    interrupted = [run.ended("error", INTERRUPTED.to_json(), now).to_entry() for run in ended]
     if interrupted:
         log_records([entry.record for entry in interrupted], since)
         store.put([entry.line for entry in interrupted])

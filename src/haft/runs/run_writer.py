@@ -80,6 +80,11 @@ class RunWriter:
                 self._thread = threading.Thread(target=self._work, name="haft-run-writer", daemon=True)
                 self._thread.start()
 
+    def leave_open(self, run: RunId) -> None:
+        """Note that a run outlives this host: it stays open, and another host goes on with it."""
+        with self._lock:
+            self._live.discard(run)
+
     def sync(self) -> None:
         """Wait until everything that was written survives a power loss. Slow: call it from a thread."""
         with self._lock:

@@ -87,6 +87,8 @@ def built_environment(host: Mapping[str, str], workspace: str, confinement: Conf
     path = DEFAULT_PATH if confinement.neutral else safe_path(host.get("PATH", DEFAULT_PATH), workspace, programs)
     env["PATH"] = with_entries(path, confinement.path)
     env[INSIDE] = "1"
+    if confinement.subagent:
+        env["AGENT_IS_SUBAGENT"] = "1"
     if "namespaces" in confinement.layers:
         env["TMPDIR"] = "/tmp"  # noqa: S108  the private one of the call
         env["UV_LINK_MODE"] = "copy"  # uv's cache is another mount, and hard links do not cross mounts.

@@ -536,8 +536,8 @@ class Sandbox:
         warm = command.warm
         if warm is None or confinement.layer is None or "namespaces" not in confinement.layers:
             return await self.start(confinement, command, sink, observer)
-        if confinement.hosts:
-            # The network of a loaded program would outlive the call.
+        if confinement.hosts or confinement.limits is not None:
+            # The network of a loaded program would outlive the call, and its limits are those of the host.
             return await self.start(confinement, command, sink, observer)
         confinement = replace(confinement, asks=False)
         kind = self._helper_requests().kind(confinement, command)
@@ -661,7 +661,8 @@ class Sandbox:
                 f"its layer above the workspace cannot be mounted, so nothing was started: {confinement.reason}"
             )
         starter = self._zygote() if behind else self._unconfined()
-        requests = self._helper_requests()
+        limits = confinement.limits or self._limits
+        requests = self._helper_requests(limits)
         say = requests.in_sandbox if behind else requests.without_sandbox
 
         def helper_fields(command: Command, directory: int) -> Mapping[str, Any]:
@@ -674,7 +675,7 @@ class Sandbox:
             self._environment(confinement),
             self._open_directory,
             helper_fields,
-            self._limits,
+            limits,
             lambda: self._confirm(confinement, requests),
             None if confinement.layer is None else confinement.layer.view,
             lambda: self._lend_witness(confinement),
@@ -713,7 +714,14 @@ class Sandbox:
     def _environment(self, confinement: Confinement) -> Mapping[str, str]:
         """The environment variables of a call, cached by confinement. Granted variables are never cached."""
         confinement = replace(
-            confinement, layer=None, scratch=None, identities=(), found=(), root=(0, 0), activated_state=None
+            confinement,
+            layer=None,
+            scratch=None,
+            identities=(),
+            found=(),
+            root=(0, 0),
+            activated_state=None,
+            limits=None,
         )
         if confinement.env:
             others = {name: value for name, value in self._env.items() if name not in confinement.env}
@@ -726,8 +734,8 @@ class Sandbox:
                 self._environments[confinement] = env
         return env
 
-    def _helper_requests(self) -> HelperRequests:
-        return HelperRequests(self.site, self._workspace, self._limits, self._scratch_bytes())
+    def _helper_requests(self, limits: Limits | None = None) -> HelperRequests:
+        return HelperRequests(self.site, self._workspace, limits or self._limits, self._scratch_bytes())
 
     def explain(self, call: Call, output: str, confinement: Confinement, exit_code: int | None) -> HaftError | None:
         """The error that explains why a call failed; None if neither the sandbox nor a limit stopped it."""

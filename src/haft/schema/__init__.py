@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from haft.schema.coercion import coerce
     from haft.schema.compact import from_compact, from_words
     from haft.schema.docstring import read_docstring
+    from haft.schema.provider_schemas import for_providers
     from haft.schema.signature import Signature, problems_of, read_signature
     from haft.schema.text import shortened
     from haft.schema.validate import Validator, validator_for, why_not_json
@@ -25,6 +26,7 @@ else:
             "coercion": "coerce",
             "compact": "from_compact from_words",
             "docstring": "read_docstring",
+            "provider_schemas": "for_providers",
             "signature": "Signature problems_of read_signature",
             "text": "shortened",
             "validate": "Validator validator_for why_not_json",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.agents import AgentType, AgentTypes, ChosenModel, ListedType
     from haft.changes import (
         BlamedLine,
         FileDifference,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
         newly_ignored,
     )
     from haft.files import grant_words
-    from haft.pipeline import BatchedCall, BatchPlan, Run, read_calls
+    from haft.pipeline import BatchedCall, BatchPlan, Pause, Run, read_calls
     from haft.policy import (
         Explanation,
         Rule,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from haft.registry import search, unknown_tool
     from haft.runs import Frame, History, RunRecord, follow
     from haft.schema import coerce
+    from haft.service.agent_types import DescribedType, budget_of, described_type, find_agent_types, model_of
     from haft.service.approval_secret import ApprovalSecret
     from haft.service.audit_log import AuditLogFacade
     from haft.service.call_arguments import check_arguments, check_form, never_granted
@@ -90,7 +92,9 @@ if TYPE_CHECKING:
     )
     from haft.service.observed_calls import Observed, ObservedCalls, ObservedDecision
     from haft.service.offered_names import SERVER_TOOLS, offered_name
+    from haft.service.output_pages import LONGEST_PAGE, OutputPage, output_lines, output_page
     from haft.service.own_file import OwnFile
+    from haft.service.paused_runs import request_cancel
     from haft.service.permissions import (
         Replayed,
         missing_from,
@@ -119,13 +123,15 @@ if TYPE_CHECKING:
     from haft.service.rule_listing import is_all_there, listed_rules
     from haft.service.sealed_states import SealedStates
     from haft.service.service import ToolService
-    from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts, request_cancel
+    from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts
     from haft.service.store import StoreFacade, Tidied
     from haft.service.suggestions import Suggested, add_line, suggested
     from haft.service.sync import SyncToolService
     from haft.service.templates import TemplateState, really_inside, template_environments, template_state
     from haft.service.tokens import ClientToken, Tokens
+    from haft.service.tool_forms import LIST_FORMS, SINGLE_FORMS, mcp_definition, tool_definitions
     from haft.service.tool_listing import ListedTools, approval_of, withheld_from
+    from haft.service.transcripts import Transcript, TranscriptEntry, transcript_of
     from haft.service.trust import Proposal, TrustChange, TrustFacade
     from haft.service.uncovered_calls import is_harmless, person_command_in, record_uncovered
     from haft.sources import NOT_DESCRIBED
@@ -138,6 +144,7 @@ else:
     __getattr__ = face(
         __name__,
         {
+            "agent_types": "DescribedType budget_of find_agent_types described_type model_of",
             "principals": "this_user user_name",
             "changes": "ChangesFacade ChangesPart changed_since nothing_to rows_for with_batches",
             "checks": "Check",
@@ -156,7 +163,9 @@ else:
             "living_clients": ("Announcement LivingClient announce belongs_to clients_alive refuse_clients"),
             "observed_calls": "Observed ObservedCalls ObservedDecision",
             "offered_names": "SERVER_TOOLS offered_name",
+            "output_pages": "LONGEST_PAGE OutputPage output_lines output_page",
             "own_file": "OwnFile",
+            "paused_runs": "request_cancel",
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
@@ -168,7 +177,7 @@ else:
             "providers": "ListedProvider ProviderChange ProvidersFacade RemovedProvider StartProposal provider_text",
             "providers_login": "login_provider",
             "haft.sources.mcp": "START_SECONDS",
-            "state_reader": "request_cancel has_state open_changes open_history recover_dead_hosts",
+            "state_reader": "has_state open_changes open_history recover_dead_hosts",
             "client_announcements": "announce_caller announce_peer",
             "approval_secret": "ApprovalSecret",
             "audit_log": "AuditLogFacade",
@@ -182,8 +191,11 @@ else:
             "sync": "SyncToolService",
             "templates": "TemplateState really_inside template_environments template_state",
             "tokens": "ClientToken Tokens",
+            "tool_forms": "LIST_FORMS SINGLE_FORMS mcp_definition tool_definitions",
+            "transcripts": "Transcript TranscriptEntry transcript_of",
             "tool_listing": "ListedTools approval_of withheld_from",
             "trust": "Proposal TrustChange TrustFacade",
+            "haft.agents": "AgentType AgentTypes ChosenModel ListedType",
             "haft.changes": (
                 "BlamedLine Origin PathChange FileDifference HeldChangeSet Row Usage format_bytes stat_lines"
             ),
@@ -193,7 +205,7 @@ else:
                 "find_workspace load_config newly_ignored"
             ),
             "haft.files": "grant_words",
-            "haft.pipeline": "BatchPlan BatchedCall Run read_calls",
+            "haft.pipeline": "BatchPlan BatchedCall Pause Run read_calls",
             "haft.policy": (
                 "Explanation Rule Signer SimpleCommand Suggestion Waiting WrittenWord name_matches split_commands"
             ),

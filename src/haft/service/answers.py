@@ -87,6 +87,19 @@ class Answers:
         if kept != pin.digest:
             raise _changed(call, "decided about")  # Another process ran the tool first, with another definition.
 
+    async def forget_thread(self, thread: str) -> None:
+        """Forget the rules that hold only for this thread."""
+        if not any(rule.thread == thread for rule in self.remembered()):
+            return
+
+        def forget(connection: Connection) -> None:
+            memory = Memory(connection, self._workspace)
+            for each in memory.all():
+                if each.rule.thread == thread:
+                    memory.forget(each.number)
+
+        await self._written(forget)
+
     # Methods for the policy engine.
 
     def remembered(self) -> Sequence[Rule]:

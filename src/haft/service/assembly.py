@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from haft import cache
+from haft.agents import Task
 from haft.audit import Redactor, Trail, secret_values
 from haft.cache import KeptAnswers
 from haft.config import Config, check_workspace, connected_inside, load_config, secret_texts, working_directory
@@ -35,7 +36,7 @@ from haft.files import Root, secrets_of_root
 from haft.pipeline import Dependencies, Footprints, Pipeline, Run
 from haft.policy import Environments, PolicyEngine, Rule
 from haft.registry import Catalogue
-from haft.runs import History, Journal, KeptOutput, RunWriter, journal_paths
+from haft.runs import History, Journal, KeptOutput, RunRecord, RunWriter, journal_paths
 from haft.sandbox import Sandbox, safe_path
 from haft.schedule import Locks, WaitingLine
 from haft.service.answers import Answers
@@ -126,12 +127,23 @@ class Host:
         self._abandoned_told = 0
         self._abandoned_timer: asyncio.TimerHandle | None = None
         self._ending = contextlib.AsyncExitStack()
+        self.task = Task(self._described_types())
         fill_catalogue(
             self.catalogue,
             tools,
+            self.task,
             builtin=lambda catalogue: self.discovery.fill_builtin(catalogue, self.disk.renew),
         )
         self._is_incomplete = self.discovery.fill(self.catalogue)
+
+    def _described_types(self) -> Sequence[tuple[str, str]]:
+        """The names and descriptions of the types of sub-agents; none if there are no sub-agents."""
+        if not self.config.values["subagents.enabled"]:
+            return ()
+        from haft.service.agent_types import find_agent_types
+
+        types = find_agent_types(self.workspace, self.home.path, self.config, self.environ)
+        return [(kind.name, kind.description) for kind in types.usable()]
 
     async def open(self, call: Callable[..., Run]) -> None:
         """Open the host. `call` is the function with which tools call other tools."""
@@ -188,7 +200,7 @@ class Host:
         self.sandbox = sandbox
         tracking.sweep_scratch()
         self.answer_checks = AnswerChecks(ApprovalSecret(home))
-        answers = Answers(stores, root.root, lease, self.answer_checks)
+        self.people = answers = Answers(stores, root.root, lease, self.answer_checks)
         ending.callback(answers.close)
         self.policy_engine = self._make_policy_engine(answers, root)
         self.policy_engine_with = functools.partial(self._make_policy_engine, answers, root)
@@ -343,6 +355,10 @@ class Host:
         """Cancel a run of this host. Returns False if the run has ended, or belongs to another host."""
         live = self.pipeline.live.get(run) if self.pipeline is not None else None
         return live is not None and live.cancel(principal)
+
+    def forget_taken_over(self, runs: Iterable[RunId]) -> list[RunRecord]:
+        """Forget the runs that were taken over, and that nobody has called again. Returns them."""
+        return [] if self.pipeline is None else self.pipeline.forget_taken_over(runs)
 
     @property
     def abandoned(self) -> int:

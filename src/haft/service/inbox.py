@@ -26,6 +26,7 @@ from haft.contracts import (
     Rejected,
     RuleOffer,
     UnknownRequest,
+    UnknownRun,
     check_owned,
     grants_from,
     is_batch_id,
@@ -33,8 +34,10 @@ from haft.contracts import (
     with_current_names,
 )
 from haft.policy import Answered, Inbox, Memory, Signer, Waiting, with_proof, with_variables
+from haft.runs import History, RunRecord
 from haft.service.approval_secret import ApprovalSecret
 from haft.service.call_arguments import check_form
+from haft.service.paused_runs import end_waiting, is_waiting
 from haft.storage import StateHome, open_stores
 from haft.values import replace
 
@@ -47,6 +50,9 @@ class Reply:
     approved: bool
     host_lives: bool
     """Whether the host that asked is alive, so that it continues with the answer. If it is not, see `settle`."""
+    is_paused: bool = False
+    """Whether the run stays paused until its program resumes it, in any process: the host that asked is dead, and
+    another one can go on with the run."""
     others: tuple[Reply, ...] = ()
     """For an answer to a batch: the replies to its other requests."""
 
@@ -71,6 +77,7 @@ class InboxFacade:
 
     def __init__(self, home: StateHome) -> None:
         stores = open_stores(home)
+        self._home = home
         self._leases = stores.leases()
         self._log = stores.audit_log()
         self._connection = stores.connect()
@@ -131,8 +138,14 @@ class InboxFacade:
             check_owned(grants_from(grants).network)
         except ValueError as error:
             raise BadUsage(f"grants: {error}") from error
+        paused = None if lives else self._paused(waiting)
         self._check(
-            waiting, lives=lives, arguments=arguments, opens=grants_from(grants) != NO_GRANTS, scope=scope, allow=allow
+            waiting,
+            lives=lives or paused is not None,
+            arguments=arguments,
+            opens=grants_from(grants) != NO_GRANTS,
+            scope=scope,
+            allow=allow,
         )
         if approved and not lives and (command := waiting.shown.get("build")) is not None:
             raise BadUsage(
@@ -169,8 +182,16 @@ class InboxFacade:
                 f"{waiting.id} was answered by someone else, or expired", hint="`haft inbox` lists the requests"
             )
         if not lives:
-            self._without_host(waiting, given)
-        return Reply(waiting, approved, lives)
+            self._without_host(waiting, given, paused)
+        return Reply(waiting, approved, lives, is_paused=paused is not None)
+
+    def _paused(self, waiting: Waiting) -> RunRecord | None:
+        """The run of a request, if it waits for its program to resume it; None if it has ended."""
+        with contextlib.closing(History(self._home)) as history, contextlib.suppress(UnknownRun):
+            record = history.find(waiting.run)
+            if is_waiting(self._home, record):
+                return record
+        return None
 
     def _require_signer(self, waiting: Waiting, signer: Signer | None) -> None:
         if signer is None and self.secret.verifier() is not None:
@@ -188,8 +209,12 @@ class InboxFacade:
             given = replace(given, rule_proof=proof)
         return signer.answer(waiting.id, given)
 
-    def _without_host(self, waiting: Waiting, given: Answered) -> None:
+    def _without_host(self, waiting: Waiting, given: Answered, paused: RunRecord | None) -> None:
+        if paused is not None and given.approved:
+            return  # The host that goes on with the run records the answer.
         self._tell(waiting, given)
+        if paused is not None:
+            end_waiting(self._home, paused, "rejected-by-user", given.principal, given.message)
         if waiting.tried or not given.approved:
             self._inbox.end(waiting.id, "taken")
         if given.approved and given.scope != "once":
@@ -313,8 +338,9 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
         "who": waiting.who,
         "thread": waiting.thread,
         "chain": shown["chain"],
+        "purposes": shown.get("chainPurposes", []),
         "createdAt": iso_time(waiting.created_at),
-        "expiresAt": iso_time(waiting.expires_at),
+        "expiresAt": iso_time(waiting.expires_at) if waiting.expires else None,
         "cwd": shown["cwd"],
         "env": shown["env"],
         "workspace": waiting.workspace,

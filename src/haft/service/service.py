@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from haft.audit import secret_values
 from haft.contracts import (
     NO_GRANTS,
+    ApprovalAnswer,
     Approver,
     Attachment,
     Call,
@@ -24,6 +25,7 @@ from haft.contracts import (
     Isolation,
     Listing,
     Principal,
+    Rights,
     RunId,
     Scope,
     ThreadId,
@@ -56,12 +58,15 @@ if TYPE_CHECKING:
     from haft.service.facades.audit import HostAudit
     from haft.service.facades.batches import BatchRun, HostBatches
     from haft.service.facades.changes import HostChanges
+    from haft.service.facades.paused_runs import HostPausedRuns
     from haft.service.facades.programs import HostPrograms
     from haft.service.facades.providers import HostProviders
     from haft.service.facades.runs import HostRuns
+    from haft.service.facades.tasks import HostTasks
     from haft.service.hooked_calls.calls import HookedCalls
     from haft.service.inbox import Reply
     from haft.service.observed_calls import ObservedCalls
+    from haft.service.output_pages import OutputPage
     from haft.service.previews import PreviewContext
     from haft.service.sync import SyncToolService
     from haft.storage import StateHome
@@ -73,6 +78,7 @@ class ToolService:
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        host.task.host = lambda: self.tasks
 
     @classmethod
     def open(
@@ -175,9 +181,24 @@ class ToolService:
         return HostApprovals(self._host, self.changes)
 
     @cached_property
+    def paused_runs(self) -> HostPausedRuns:
+        """The paused runs. `service.resume(…)` goes on with one."""
+        from haft.service.facades.paused_runs import HostPausedRuns
+
+        return HostPausedRuns(self._host)
+
+    @cached_property
     def tools(self) -> HostTools:
         """The tools. `service.tools(…)` lists them."""
         return HostTools(self._host)
+
+    def tools_as(self, form: str, *, thread: str | None = None) -> list[dict[str, Any]]:
+        """The definitions of the tools that can be called, for the API of a model provider: `openai` (chat
+        completions), `openai-responses` or `anthropic`; or `mcp`, as an MCP server lists them. A tool that the provider
+        would refuse is left out."""
+        from haft.service.tool_forms import tool_definitions
+
+        return tool_definitions(self.tools(thread=thread), form)[0]
 
     @cached_property
     def providers(self) -> HostProviders:
@@ -192,6 +213,13 @@ class ToolService:
         from haft.service.facades.batches import HostBatches
 
         return HostBatches(self._host, self.call)
+
+    @cached_property
+    def tasks(self) -> HostTasks:
+        """The tasks of sub-agents."""
+        from haft.service.facades.tasks import HostTasks
+
+        return HostTasks(self._host, self.call, self.batches.start)
 
     @cached_property
     def hooked(self) -> HookedCalls:
@@ -295,6 +323,10 @@ class ToolService:
         isolation: Isolation | None = None,
         uses_cache: bool = True,
         attachment: Attachment | None = None,
+        rights: Rights | None = None,
+        pauses: bool = False,
+        key: str | None = None,
+        run_id: RunId | None = None,
     ) -> Run:
         """Call a tool. Returns the run at once: await it, iterate over it, cancel it. `grants` open the sandbox for
         this call. With `trial`, the call is a trial run: its changes are applied only after a person has reviewed and
@@ -302,7 +334,11 @@ class ToolService:
         is the live run that makes this call: if the parent is cancelled, the call is, too. The default is the run whose
         tool makes this call, if there is one. `isolation` says how the call is isolated from other callers; without it,
         a rule or the setting `changes.isolation` does. With `uses_cache=False`, the call is not answered from the
-        cache. `attachment` is a process outside haft to which the call is attached: see `hooked`."""
+        cache. `attachment` is a process outside haft to which the call is attached: see `hooked`. `rights` say what
+        the call, and every call that it makes, may do at most: never more than the caller may. With `pauses`, requests
+        for approval of the call, and of all calls below it, do not go to the approver: await `run.pause_or_outcome()`,
+        and see `resume`. `key` is a name of the call by which `service.paused_runs.find` finds its run again. `run_id`
+        is the id of the run, if it was made before the call."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
         check_call(
@@ -323,7 +359,7 @@ class ToolService:
         is_plain = caller is None and not who and not thread
         return pipeline.call(
             Call(
-                run=new_run_id(),
+                run=run_id or new_run_id(),
                 name=ToolName(str.__str__(name)),
                 arguments=own_copy(arguments or {}),
                 principal=host.principal if is_plain else host.acting(who, thread, caller),
@@ -337,8 +373,11 @@ class ToolService:
                 isolation=isolation,
                 uses_cache=uses_cache,
                 attachment=attachment,
+                key=key,
+                rights=(() if caller is None else caller.call.rights) + (() if rights is None else (rights,)),
                 secrets=host.known(env or {}, config or {}) if env or config else host.known(),
-            )
+            ),
+            pauses=pauses,
         )
 
     def batch(
@@ -355,6 +394,7 @@ class ToolService:
         grants: Grants | Mapping[str, Any] | None = None,
         isolation: Isolation | None = None,
         uses_cache: bool = True,
+        rights: Rights | None = None,
     ) -> BatchRun:
         """Make several calls at once. Returns the batch at once: await it for the outcomes in the order given, iterate
         over it for the events of all calls, cancel it. Each call is a pair of a tool's name and arguments, or a table
@@ -374,6 +414,7 @@ class ToolService:
             grants=grants,
             isolation=isolation,
             uses_cache=uses_cache,
+            rights=rights,
         )
 
     async def plan_batch(self, calls: Iterable[Any], *, thread: str | None = None, cwd: str | None = None) -> BatchPlan:
@@ -444,6 +485,15 @@ class ToolService:
         return spec.has_processes and (await self._host.sandbox.ready()).namespaces
 
     # Short forms of the facades' methods. Those that read from disk block the event loop.
+
+    async def resume(self, run: str, answer: bool | ApprovalAnswer | None = None) -> Run:
+        """Go on with a paused run, and answer what it asks. Returns the run of the outermost call. `run` is the run
+        that asks, or the outermost one if only one run below it asks. If the host of the run has ended, this host takes
+        it over: the same run passes the pipeline again. If several processes try that, one succeeds. The answer counts
+        only if nobody has given one in the inbox, and if the call shows the same as before; else the run asks again.
+        Raises `BadUsage` if the run cannot be resumed here."""
+        given = ApprovalAnswer(approved=answer) if isinstance(answer, bool) else answer
+        return await self.paused_runs.resume(run, given)
 
     def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
         """The requests that wait for a person: those of this workspace, or with `all` of every workspace. Any process
@@ -516,6 +566,11 @@ class ToolService:
     def run(self, run: str) -> Run | RunRecord:
         """A live run of this host, or the stored record of any run."""
         return self.runs.one(run)
+
+    async def output(self, run: str, offset: int = 0) -> OutputPage:
+        """The stored output of a run from byte `offset` on, as much as fits on a page; `next` of the page is where the
+        next one begins. `Outcome.output` has only the beginning and the end of a long output."""
+        return await self.runs.output(run, offset)
 
     def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
         """Cancel a run, or a whole batch, of this host or of another host. Returns False if it had already ended."""

@@ -10,13 +10,11 @@ import contextlib
 import errno
 import functools
 import os
-from collections.abc import Iterable
 
 from haft.audit import Redactor, Trail, secret_values
-from haft.contracts import BadConfig, Principal, StorageFailed
-from haft.runs import History, RunRecord
+from haft.contracts import BadConfig, StorageFailed
+from haft.runs import History
 from haft.service.changes import ChangesFacade
-from haft.service.principals import to_text
 from haft.service.recovery import recover_into
 from haft.storage import StateHome, open_stores
 
@@ -55,10 +53,3 @@ def open_history(home: StateHome) -> History | None:
 def open_changes(home: StateHome) -> ChangesFacade | None:
     """The change sets; None if no host ever used this state home."""
     return ChangesFacade(home) if has_state(home) else None
-
-
-def request_cancel(history: History, runs: Iterable[RunRecord], principal: Principal) -> None:
-    """Ask the hosts of open runs to cancel these runs. The audit log names `principal` as the one who cancelled."""
-    for run in runs:
-        if run.is_open:
-            history.request_cancel(run.id, to_text(principal))

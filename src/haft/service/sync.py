@@ -17,6 +17,7 @@ from haft.runs import RunRecord
 from haft.service.audit_log import AuditLogFacade
 from haft.service.facades.batches import BatchRun
 from haft.service.inbox import Reply
+from haft.service.output_pages import OutputPage
 from haft.toolsets import ToolLike
 
 T = TypeVar("T")
@@ -67,6 +68,9 @@ class Service(Protocol):
     def tools(self, *, all: bool = False) -> list[Listing]: ...  # noqa: A002  the word of the command line
     def add(self, tool: ToolLike) -> Listing: ...
     def remove(self, name: str) -> None: ...
+    def tools_as(self, form: str, *, thread: str | None = None) -> list[dict[str, Any]]: ...
+    @property
+    def output(self) -> Callable[..., Coroutine[Any, Any, OutputPage]]: ...
     def watch_tools(self) -> AsyncIterator[list[Listing]]: ...
 
 
@@ -250,6 +254,14 @@ class SyncToolService:
     def diff(self, run: str) -> str:
         """The changes of a run as a patch."""
         return self._service.diff(run)
+
+    def output(self, run: str, offset: int = 0) -> OutputPage:
+        """The stored output of a run from byte `offset` on, as much as fits on a page."""
+        return self._wait(self._service.output(run, offset))
+
+    def tools_as(self, form: str, *, thread: str | None = None) -> list[dict[str, Any]]:
+        """The definitions of the tools that can be called, for the API of a model provider."""
+        return self._on_loop(lambda: self._service.tools_as(form, thread=thread))
 
     def run(self, run: str) -> SyncRun | RunRecord:
         found = self._on_loop(lambda: self._service.run(run))

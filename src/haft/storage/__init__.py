@@ -12,11 +12,12 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.storage.answer_files import AnswerFiles
     from haft.storage.append_only_file import AppendOnlyFile
+    from haft.storage.conversation_files import ConversationFiles
     from haft.storage.definitions import DefinitionCache
     from haft.storage.encoding import decode, encode, fragment
     from haft.storage.home import StateHome, default_home
     from haft.storage.implementation import open_stores
-    from haft.storage.ports.approvals import Answered, ApprovalStore, Waiting, digest_of
+    from haft.storage.ports.approvals import NEVER, Answered, ApprovalStore, Waiting, digest_of
     from haft.storage.ports.audit_log import AuditLog
     from haft.storage.ports.change_sets import Ledger, Row, Verb
     from haft.storage.ports.leases import Lease, Leases
@@ -29,11 +30,12 @@ else:
         {
             "answer_files": "AnswerFiles",
             "append_only_file": "AppendOnlyFile",
+            "conversation_files": "ConversationFiles",
             "definitions": "DefinitionCache",
             "encoding": "decode encode fragment",
             "home": "StateHome default_home",
             "implementation": "open_stores",
-            "ports.approvals": "Answered ApprovalStore Waiting digest_of",
+            "ports.approvals": "NEVER Answered ApprovalStore Waiting digest_of",
             "ports.audit_log": "AuditLog",
             "ports.change_sets": "Ledger Row Verb",
             "ports.leases": "Lease Leases",

@@ -10,6 +10,7 @@ HAFT_HOME/            0700
   changes/            layers, held change sets and originals (files that a run replaced), by workspace
   blobs/              contents of files by digest
   audit/              the audit log, its head and its key
+  conversations/      what tasks of sub-agents said and called so far: see conversation_files.py
   connections/        what `haft connect` wrote into the files of agents, and what was there before
   definitions/        a cache of the descriptions of tools
   hook/               the socket of the process that answers the hooks of agents, and its lock
@@ -82,6 +83,10 @@ class StateHome:
     @property
     def blobs(self) -> str:
         return os.path.join(self.path, "blobs")
+
+    @property
+    def conversations(self) -> str:
+        return os.path.join(self.path, "conversations")
 
     @property
     def definitions(self) -> str:

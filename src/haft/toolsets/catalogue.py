@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from haft.agents import Task
 from haft.builtin import builtin_tools
 from haft.contracts import BadConfig, Tool
 from haft.registry import Catalogue
@@ -19,12 +20,14 @@ ToolLike = Tool | Callable[..., Any]
 def fill_catalogue(
     catalogue: Catalogue,
     tools: Iterable[ToolLike] = (),
+    task: Tool | None = None,
     *,
     builtin: Callable[[Catalogue], None] = lambda _catalogue: None,
 ) -> None:
-    """Add the built-in tools, then the tools that a program passes. `builtin` adds the built-in tools that depend on
+    """Add the built-in tools, then the tools that a program passes. `task` is the tool that starts sub-agents, if it
+    can be called, not only listed. `builtin` adds the built-in tools that depend on
     what is installed."""
-    for tool in builtin_tools():
+    for tool in (*builtin_tools(), task or Task()):
         catalogue.add(tool)
     builtin(catalogue)
     for each in tools:

@@ -70,6 +70,18 @@ class FileRuns(Kept, RunStore):
         texts = [value["text"] for value in self._all("runs").values() if not value["ended"]]
         return [text for text in texts if json.loads(text)["rest"]["host"] == host]
 
+    def take_over(self, runs, of, to):
+        with self._connection.writing() as put:
+            found = [json.loads(self._all("runs")[run]["text"]) for run in runs if run in self._all("runs")]
+            if len(found) != len(runs) or not runs:
+                return False
+            if any(one["rest"]["host"] != of or one["rest"]["endedAt"] is not None for one in found):
+                return False
+            for run, one in zip(runs, found, strict=True):
+                one["rest"]["host"] = to
+                put("runs", run, {"text": json.dumps(one), "ended": False})
+            return True
+
     def events_of(self, run, after=-1):
         events = sorted(self._all("events").get(run, {}).values())
         return [Event(run, *event) for event in events if event[0] > after]

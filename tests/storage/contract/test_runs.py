@@ -120,3 +120,27 @@ def test_what_is_written_survives_the_connection_and_is_seen_by_others(connectio
     assert ids(other.runs.select(Filter())) == [RUNS[0]]
     other.close()
     assert ids(connection.runs.select(Filter())) == [RUNS[0]], "the next use opens it again"
+
+
+def test_runs_are_found_by_the_key_of_their_caller(connection, document):
+    for run, key in zip(RUNS, ["k", "other", None], strict=False):
+        value = decode(document(run))
+        if key is not None:
+            value["rest"]["key"] = key
+        connection.runs.put([encode(value)])
+    assert ids(connection.runs.select(Filter(key="k"))) == [RUNS[0]]
+    assert ids(connection.runs.select(Filter(key="K"))) == []
+
+
+def test_open_runs_are_taken_over_from_one_host_all_or_none(connection, document):
+    opened = {"status": "in-progress"}
+    connection.runs.put([document(RUNS[0], **opened), document(RUNS[1], **opened), document(RUNS[2])])
+    take = connection.runs.take_over
+    assert not take([RUNS[0], RUNS[2]], "h_1", "h_2"), "one has ended"
+    assert not take([RUNS[0], RUNS[3]], "h_1", "h_2"), "one is unknown"
+    assert not take([], "h_1", "h_2")
+    assert take(RUNS[:2], "h_1", "h_2")
+    assert not take(RUNS[:2], "h_1", "h_3"), "they belong to another host by now"
+    assert ids(connection.runs.open_runs("h_1")) == []
+    assert sorted(ids(connection.runs.open_runs("h_2"))) == RUNS[:2]
+    assert {decode(text)["rest"]["host"] for text in connection.runs.open_runs("h_2")} == {"h_2"}

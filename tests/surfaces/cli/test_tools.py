@@ -46,6 +46,25 @@ def test_show_in_the_forms_of_other_ecosystems(haft):
     assert set(haft("tools", "show", "read_file", "--as", "amp").json) == {"name", "description", "inputSchema"}
 
 
+def test_list_prints_the_definitions_of_tools_that_can_be_called(haft, tmp_path):
+    (haft.workspace / "haft.toml").write_text('[tools]\ndisable = ["shell"]\n')
+    names = [each["name"] for each in haft("tools", "list", "--as", "anthropic").json]
+    assert "read_file" in names and "shell" not in names
+    listed = haft("tools", "list", "--as", "openai-responses").json
+    assert [each["name"] for each in listed] == names
+    assert haft("tools", "show", "read_file", "--as", "openai-responses").json in listed
+    box = tmp_path / "box"
+    box.mkdir()
+    schema = {"type": "object", "properties": {"a b": {"type": "string"}}, "required": ["a b"]}
+    (box / "odd").write_text(
+        f"#!/bin/sh\necho '{json.dumps({'name': 'odd', 'description': 'D', 'inputSchema': schema})}'"
+    )
+    (box / "odd").chmod(0o755)
+    odd = haft("tools", "list", "--as", "anthropic", AMP_TOOLBOX=str(box))
+    assert [each["name"] for each in odd.json] == names
+    assert "`tb__odd` cannot be defined for Anthropic: its parameter `a b` is required" in odd.err
+
+
 def test_show_of_an_unknown_tool_suggests_the_near_one(haft):
     said = haft("tools", "show", "read_fil")
     assert (said.code, said.out) == (2, "")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from haft import policy
 from haft.contracts import (
+    NO_GRANTS,
     Action,
     ApprovalAnswer,
     ApprovalRequest,
@@ -30,12 +31,14 @@ from haft.contracts import (
     check_owned,
     evolve,
     grants_from,
+    restricted_holder,
 )
 from haft.pipeline.approval_broker import ApprovalBroker, approval_request, request_content, waiting_facts
 from haft.pipeline.chain import Proceed
 from haft.pipeline.confinement import Confinements
 from haft.pipeline.hooks import preview_of
 from haft.pipeline.masking import unmasked_arguments
+from haft.pipeline.pauses import asking
 from haft.pipeline.run import ApprovedCall, Run
 from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.validate import Validate
@@ -129,7 +132,7 @@ class Approve:
         kept = await self._broker.kept_approval(run.call)
         if kept is not None:
             return await self._approved(run, kept)
-        if not await self._broker.can_ask(run.call):
+        if not await self._broker.can_ask(run):
             self._set_decision(run, "nobody", "reject", "nobody can be asked")
             raise Rejected(
                 f"`{run.call.name}` needs approval ({decision.reason}), and nobody can be asked",
@@ -140,8 +143,11 @@ class Approve:
         request = await self._request(run, decision.reason if why_again is None else f"{decision.reason}; {why_again}")
         if run.batch is not None and run in run.batch:
             request = await self._with_batch(run, run.batch, request)
-        run.set_status("blocked-on-user", waiting_facts(request))
-        given = await self._broker.ask(run, replace(request, revise=functools.partial(self._request_with, run)))
+        given = self._broker.earlier_answer(run, request)
+        if given is None:
+            with asking(run, request.id, request_content(request)):
+                run.set_status("blocked-on-user", waiting_facts(request))
+                given = await self._broker.ask(run, replace(request, revise=functools.partial(self._request_with, run)))
         if run.batch is not None and run in run.batch:
             run.batch.stop_asking(run)
         answer = given.answer
@@ -181,6 +187,9 @@ class Approve:
             _check(answer)
             grants = grants_from(answer.grants)
             check_owned(grants.network)
+            holder = restricted_holder(call.rights)
+            if holder is not None and grants != NO_GRANTS:
+                raise ValueError(f"it grants something, but {holder} gets no grants")
             if grants.network and (await self._confinement(run)).never_network:
                 raise ValueError("it grants the network, but `sandbox.network` is `never`")
             for name in self._sandbox.unset(grants.env):

@@ -37,7 +37,7 @@ class ApproveBuild:
         try:
             return await proceed(run)
         except NeedsBuild as needed:
-            if not await self._broker.can_ask():
+            if not await self._broker.can_ask(run):
                 raise
             await self._ask(run, needed)
         return await proceed(run)

@@ -89,6 +89,7 @@ class Decide:
                 env=call.env,
                 thread=call.thread,
                 subagent=call.subagent,
+                rights=call.rights,
                 confined=confined,
                 grants=call.grants,
                 trial=call.trial or trial is not None,

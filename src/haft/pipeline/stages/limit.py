@@ -23,6 +23,7 @@ from haft.contracts import (
     ToolContext,
     ToolSpec,
     evolve,
+    limits_within,
 )
 from haft.pipeline.chain import Proceed
 from haft.pipeline.deadline import Clocks
@@ -69,7 +70,7 @@ class ApplyLimits:
         spec, attachment = run.tool.spec, run.call.attachment
         seconds = MAX_SECONDS if attachment is not None and attachment.is_background else self._seconds(run, spec)
         idle = self._limits.max_idle_seconds if seconds < MAX_SECONDS and NO_DEADLINE not in spec.meta else 0.0
-        run.revise(limits=self._applied(seconds, in_process=not spec.has_processes))
+        run.revise(limits=self._applied(run, seconds, in_process=not spec.has_processes))
         run.make_output_buffer = self._make_output_buffer
         run.set_status("in-progress", run.cache_facts)
         deadline = self._clocks.start(seconds, idle, None if run.parent is None else run.parent.deadline)
@@ -102,12 +103,12 @@ class ApplyLimits:
         also = None if attachment is None else attachment.output
         return OutputBuffer(self._limits.max_output_bytes, self._keep(run.id), run.call.secrets, also)
 
-    def _applied(self, seconds: float, *, in_process: bool) -> LimitsApplied:
+    def _applied(self, run: Run, seconds: float, *, in_process: bool) -> LimitsApplied:
         """The limits as the outcome shows them. Unless the tool runs in the host's process, they include the limits on
         processes, each with the mechanism that enforces it. Results are cached, so that most calls share one object."""
-        known = self._known.get((seconds, in_process))
+        limits = limits_within(self._limits, run.call.rights) if run.call.rights else self._limits
+        known = self._known.get((seconds, in_process)) if limits is self._limits else None
         if known is None:
-            limits = self._limits
             applied = {"max_seconds": seconds, "max_output_bytes": limits.max_output_bytes}
             if seconds >= MAX_SECONDS:
                 del applied["max_seconds"]
@@ -118,7 +119,7 @@ class ApplyLimits:
                 applied |= {name: amount for name in PROCESS_LIMITS if (amount := getattr(limits, name))}
                 enforced = {name: how for name, how in self._sandbox.enforced().items() if name in applied}
             known = LimitsApplied(applied, enforced=enforced)
-            if len(self._known) < MAX_CACHED:
+            if limits is self._limits and len(self._known) < MAX_CACHED:
                 self._known[seconds, in_process] = known
         return known
 
@@ -126,6 +127,7 @@ class ApplyLimits:
         """The deadlines that apply, each with the place where it is set."""
         call, spec = run.call, run.tool.spec
         found: list[tuple[float | None, str]] = [(call.timeout, "the call's own timeout")]
+        found += [(dict(each.limits).get("max_seconds"), f"the rights of {each.holder}") for each in call.rights]
         if NO_DEADLINE in spec.meta:
             return [(MAX_SECONDS if call.timeout is None else call.timeout, "`--timeout`, or the call's own timeout")]
         if "timeoutArgument" in spec.meta:
@@ -140,7 +142,8 @@ class ApplyLimits:
         return applying or [(self._limits.max_seconds, f"limits.max_seconds, or tools.timeout.{call.name}")]
 
     def _seconds(self, run: Run, spec: ToolSpec) -> float:
-        if self._nothing_is_set and run.call.timeout is None and spec.timeout is None and not spec.meta:
+        call = run.call
+        if self._nothing_is_set and call.timeout is None and spec.timeout is None and not spec.meta and not call.rights:
             return self._limits.max_seconds  # This is so for most calls.
         return float(min(min(self._deadlines(run))[0], MAX_SECONDS))
 

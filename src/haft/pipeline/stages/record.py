@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from haft.audit import Trail
 from haft.contracts import Bug, Event, HaftError, HostId, Outcome, RunId, StorageFailed, evolve
@@ -21,8 +21,9 @@ from haft.pipeline.chain import Proceed
 from haft.pipeline.connections import RunConnections
 from haft.pipeline.failure_outcomes import bug_outcome, cancelled_outcome, failed_outcome, outcome_so_far
 from haft.pipeline.masking import masked_outcome
+from haft.pipeline.pauses import Pausing
 from haft.pipeline.run import Run
-from haft.runs import RunWriter, entry_of
+from haft.runs import RunWriter, call_facts, entry_of
 
 Durability = Literal["group", "full"]
 
@@ -67,6 +68,8 @@ class Record:
             raise
         except BaseException as error:
             outcome = bug_outcome(run, error)
+        if run.pausing is not None and run.pausing.stays_open and outcome.status == "cancelled":
+            return self._leave_open(run)
         outcome = self._close(run, outcome)
         if self._durability == "full":
             await self._wait_for_sync()
@@ -126,6 +129,16 @@ class Record:
                 except StorageFailed:
                     return  # The end of the run reports the error; until then other processes do not see the run.
 
+    def _leave_open(self, run: Run) -> Outcome:
+        """Save a run with which another host goes on, and return what its callers get in this host."""
+        if run.output_buffer is not None:
+            run.output_buffer.close()
+        run.append_last_status("blocked-on-user")
+        with contextlib.suppress(StorageFailed):  # The next host finds the run as it was saved before.
+            self._save(run, None)
+        self._run_writer.leave_open(run.id)
+        return outcome_so_far(run, "blocked-on-user", None)
+
     def _close(self, run: Run, outcome: Outcome) -> Outcome:
         """Save the end of a run, and return its final outcome."""
         if run.output_buffer is not None:
@@ -170,7 +183,7 @@ class Record:
         record, apart = self._trail.entry(run.call, known, at, is_end=outcome is not None)
         if record_now and outcome is None:
             self._trail.append([record])
-        rest = {
+        rest: dict[str, Any] = {
             "host": self._host,
             "startedAt": run.started_at,
             "endedAt": None if outcome is None else at,
@@ -181,6 +194,10 @@ class Record:
             else (),
             "recorded": record_now,
         }
+        if run.call.key is not None:
+            rest["key"] = run.call.key
+        if run.pausing is not None and outcome is None:
+            self._add_paused_facts(run, run.pausing, rest)
         self._run_writer.write(entry_of(run.id, record, rest, self._trail.redactor, run.call.secrets))
         run.is_saved = True
         run.unsaved_events.clear()
@@ -192,6 +209,19 @@ class Record:
             except StorageFailed:
                 self._run_writer.log_later(record)
                 raise
+
+    def _add_paused_facts(self, run: Run, pausing: Pausing, rest: dict[str, Any]) -> None:
+        """Add what another host needs to go on with the run, if it can: the run waits for a person, or its tool can go
+        on; and the call has nothing that haft does not store."""
+        decision, tool = run.call.decision, run.call.tool
+        is_layered = decision is not None and decision.action == "try"  # Its layer ends with the host.
+        resumes = tool is not None and tool.spec.resumes and not is_layered
+        facts = None
+        if pausing.asked is not None or resumes:
+            facts = call_facts(evolve(pausing.made, secrets=run.call.secrets), pausing.asked, self._trail.redactor)
+        pausing.outlives_host = facts is not None
+        if facts is not None:
+            rest["paused"] = facts
 
 
 def _may_change_something(run: Run) -> bool:

@@ -50,7 +50,7 @@ class Review:
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         outcome = await proceed(run)
-        if outcome.changes.state != "held" or not await self._broker.can_ask():
+        if outcome.changes.state != "held" or not await self._broker.can_ask(run):
             return outcome
         try:
             given = await self._ask(run, outcome)

@@ -201,7 +201,9 @@ class Transact:
         describes it. If the call is cancelled, undo the changes of the calls that it made."""
         try:
             spec = run.tool.spec
-            if scope is None and spec.effects.readonly and spec.hosting == "in-process":
+            if spec.delegates and not nesting.wants_layer(run):
+                outcome = evolve(await proceed(run), changes=NO_CHANGES)  # Each of its calls has its own transaction.
+            elif scope is None and spec.effects.readonly and spec.hosting == "in-process":
                 # The call changes nothing, so `_run_tracked` would do the same. A function of the embedding program
                 # reads the workspace itself.
                 outcome = await (self._run_viewing(run, proceed) if spec.provenance == "builtin" else proceed(run))

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from haft.contracts import BadUsage, HostId, UnknownRequest, new_run_id
-from haft.storage import Answered, Connection, Waiting, digest_of, encode
+from haft.storage import NEVER, Answered, Connection, Waiting, digest_of, encode
 
-__all__ = ["Answered", "Inbox", "Waiting", "digest_of", "fingerprint_of", "new_request_id"]
+__all__ = ["NEVER", "Answered", "Inbox", "Waiting", "digest_of", "fingerprint_of", "new_request_id"]
 
 SHORTEST_NAME: Final = 8
 KEPT_DAYS: Final = 7

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from haft.contracts import UNKNOWN, BatchId, Event, HaftError, Outcome, Principal, RunId, configured
@@ -82,8 +83,11 @@ class HostBatches:
         self._host = host
         self._call = call
 
-    def start(self, calls: Iterable[Any], *, timeout: float | None = None, **options: Any) -> BatchRun:
-        """Make the calls of a batch. `timeout` holds for the calls that set none; `options` hold for all of them."""
+    def start(
+        self, calls: Iterable[Any], *, timeout: float | None = None, run_ids: Sequence[RunId] = (), **options: Any
+    ) -> BatchRun:
+        """Make the calls of a batch. `timeout` holds for the calls that set none; `options` hold for all of them.
+        `run_ids` are the ids of their runs, if they were made before."""
         read = read_calls(calls)
         pipeline = self._host.running()
         cwd = options.get("cwd")
@@ -101,9 +105,9 @@ class HostBatches:
         batch = pipeline.batch(read)
         runs: list[Run] = []
         try:
-            for member in batch.members:
+            for member, run_id in zip_longest(batch.members, run_ids):
                 seconds = timeout if member.call.timeout is None else member.call.timeout
-                run = self._call(member.call.tool, member.call.arguments, timeout=seconds, **options)
+                run = self._call(member.call.tool, member.call.arguments, timeout=seconds, run_id=run_id, **options)
                 batch.add(member, run)
                 runs.append(run)
         except BaseException:  # No call has executed a step yet, so none will do anything.

@@ -97,6 +97,7 @@ class HostProviders:
             wanted.arguments,
             thread=call.thread,
             subagent=call.subagent,
+            rights=call.rights,
         )
         return pipeline.call(replace(call, decision=_without_asking(host.policy_engine.decide(query))))
 

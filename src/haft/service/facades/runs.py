@@ -10,7 +10,8 @@ from haft.pipeline import Run
 from haft.runs import Filter, RunRecord
 from haft.service.assembly import Host
 from haft.service.changes import with_current_changes
-from haft.service.principals import to_text
+from haft.service.output_pages import OutputPage, output_page
+from haft.service.paused_runs import request_cancel
 
 FILTERS: Final = tuple(field.name for field in dataclasses.fields(Filter))
 
@@ -46,6 +47,10 @@ class HostRuns:
             return live
         return await self._host.with_history(lambda history: self._up_to_date([history.find(run)])[0])
 
+    async def output(self, run: str, offset: int = 0) -> OutputPage:
+        """The stored output of a run from byte `offset` on, as much as fits on a page."""
+        return await self._host.with_history(lambda history: output_page(history, history.find(run), offset))
+
     def stop(self, run: str, who: str | Principal | None = None) -> bool:
         """Cancel a run of this host or of another host. Returns False if the run had already ended. Blocks the event
         loop."""
@@ -55,7 +60,7 @@ class HostRuns:
         history = self._host.history()
         record = history.find(run)
         if record.is_open:
-            history.request_cancel(record.id, to_text(principal))
+            request_cancel(self._host.home, history, [record], principal)
         return record.is_open
 
     async def cancel(self, run: str, *, who: str | Principal | None = None) -> bool:
@@ -65,7 +70,7 @@ class HostRuns:
             return True
         record = await self._host.with_history(lambda history: history.find(run))
         if record.is_open:
-            await self._host.with_history(lambda history: history.request_cancel(record.id, to_text(principal)))
+            await self._host.with_history(lambda history: request_cancel(self._host.home, history, [record], principal))
         return record.is_open
 
     def _up_to_date(self, runs: list[RunRecord]) -> list[RunRecord]:

@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from haft.sources.checks.codes import CODES, code_of
     from haft.sources.checks.codes.model import Code, Level
     from haft.sources.checks.definition import check_listing
+    from haft.sources.checks.descriptions import check_description
     from haft.sources.checks.files import BOM, MOST_READ, inspect_file, is_all_text
     from haft.sources.checks.findings import Finding, Report
+    from haft.sources.checks.hidden import hidden_in_source
 else:
     __getattr__ = face(
         __name__,
@@ -18,7 +20,9 @@ else:
             "codes": "CODES code_of",
             "codes.model": "Code Level",
             "definition": "check_listing",
+            "descriptions": "check_description",
             "files": "BOM MOST_READ inspect_file is_all_text",
             "findings": "Finding Report",
+            "hidden": "hidden_in_source",
         },
     )

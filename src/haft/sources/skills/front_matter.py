@@ -12,6 +12,7 @@ import codecs
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from haft.files import split_front_matter
 from haft.lazy import regex
 
 MOST_BYTES: Final = 65_536
@@ -50,25 +51,14 @@ def read_front_matter(beginning: bytes) -> FrontMatter:
         return _unusable(f"its SKILL.md is not UTF-8 (byte {error.start}); save it as UTF-8")
     if "\0" in text:
         return _unusable("its SKILL.md is not a text; write it in Markdown")
-    block = _block(text)
-    if block is None:
+    parts = split_front_matter(text)
+    if parts is None:
         where = "in its first 64 KB" if is_cut else "at its top"
         return _unusable(f"its SKILL.md has no front matter {where}; begin it with {_FORM}")
-    return _judged(_mapping(block))
+    return _judged(_mapping(parts[0]))
 
 
 _FORM: Final = "`---`, `name: …`, `description: …`, `---`, each on a line of its own"
-
-
-def _block(text: str) -> str | None:
-    """The lines between the two `---`; None if the text does not begin with such a block."""
-    first, *rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    if first.rstrip() != "---":
-        return None
-    for number, line in enumerate(rest):
-        if line.rstrip() == "---":
-            return "\n".join(rest[:number])
-    return None
 
 
 def _mapping(block: str) -> dict[Any, Any]:

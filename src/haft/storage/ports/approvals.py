@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from haft.contracts import HostId, Principal, PrincipalKind, RunId, ThreadId
 from haft.storage.encoding import encode
 from haft.values import dataclass
+
+NEVER: Final = 253_402_300_799.0
+"""The time at which a request expires that waits as long as its run does: the end of the year 9999."""
 
 
 def digest_of(value: Any) -> str:
@@ -75,6 +78,11 @@ class Waiting:
     @property
     def digest(self) -> str:
         return digest_of(self.shown)
+
+    @property
+    def expires(self) -> bool:
+        """Whether the request expires at some time."""
+        return self.expires_at < NEVER
 
 
 class ApprovalStore(Protocol):

@@ -4,7 +4,7 @@ cancel requests.
 A document is `{"record": …, "rest": …}`, one line of JSON; `runs/entry.py` describes its fields. The port needs
 `run`, `tool`, `status`, `who`, `thread`, `parent`, `workspace`, `changes.files` and `sandbox.connections` of the
 record, and `host`, `startedAt`, `endedAt` and `noted` (events) of the rest. Records of earlier versions have no
-`sandbox.connections`, and only the runs of a batch have `batch`.
+`sandbox.connections`, only the runs of a batch have `batch`, and only calls with a key have `key` in the rest.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ class Filter:
     workspace: str | None = None
     batch: str | None = None
     """Only the runs of this batch, without those that these made."""
+    key: str | None = None
+    """Only runs whose callers gave them this key."""
     path: str | None = None
     host: str | None = None
     """Only runs that connected, or tried to connect, to this host; `*.example.org` means all names below it."""
@@ -46,6 +48,7 @@ class Filter:
     def fits(self, record: Mapping[str, Any], rest: Mapping[str, Any]) -> bool:
         return (
             all(record.get(name) == value for name, value in self.exact())
+            and self.key in (None, rest.get("key"))
             and (self.since is None or rest["startedAt"] >= self.since)
             and (self.before is None or record["run"] < self.before)
             and (self.path is None or any(change["path"] == self.path for change in record["changes"]["files"]))
@@ -90,6 +93,11 @@ class RunStore(Protocol):
 
     def open_runs(self, host: HostId) -> list[str]:
         """The documents of a host's runs that have not ended."""
+        ...
+
+    def take_over(self, runs: Sequence[RunId], of: HostId, to: HostId) -> bool:
+        """Make runs of the host `of` that have not ended runs of the host `to`, all or none. Returns False if one of
+        them has ended, or belongs to another host by now. If several processes try it, only one succeeds."""
         ...
 
     def events_of(self, run: RunId, after: int = -1) -> list[Event]:

@@ -187,4 +187,8 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     ALTER TABLE runs ADD COLUMN batch TEXT;
     CREATE INDEX runs_batch ON runs (batch) WHERE batch IS NOT NULL;
     """,
+    """
+    ALTER TABLE runs ADD COLUMN call_key TEXT;
+    CREATE INDEX runs_call_key ON runs (call_key) WHERE call_key IS NOT NULL;
+    """,
 )

@@ -21,12 +21,13 @@ MAX_RUNS: Final = 1 << 40
 integers."""
 
 _RUNS = """
-    INSERT INTO runs (id, host, tool, status, who, thread, parent, workspace, started_at, ended_at, batch, document)
+    INSERT INTO runs (id, host, tool, status, who, thread, parent, workspace, started_at, ended_at, batch, call_key,
+                      document)
     SELECT value ->> '$.record.run', value ->> '$.rest.host', coalesce(value ->> '$.record.tool', ''),
            value ->> '$.record.status', coalesce(value ->> '$.record.who', ''),
            coalesce(value ->> '$.record.thread', ''), value ->> '$.record.parent',
            coalesce(value ->> '$.record.workspace', ''), value ->> '$.rest.startedAt', value ->> '$.rest.endedAt',
-           value ->> '$.record.batch', value
+           value ->> '$.record.batch', value ->> '$.rest.key', value
     FROM json_each(?) WHERE true
     ON CONFLICT (id) DO UPDATE
     SET status = excluded.status, ended_at = excluded.ended_at, document = excluded.document
@@ -81,6 +82,9 @@ class SqliteRuns(RunStore):
     def select(self, wanted: Filter) -> list[str]:
         conditions = [f"{name} = ?" for name, _ in wanted.exact()]
         values: list[Any] = [value for _, value in wanted.exact()]
+        if wanted.key is not None:
+            conditions.append("call_key = ?")
+            values.append(wanted.key)
         if wanted.since is not None:
             conditions.append("started_at >= ?")
             values.append(wanted.since)
@@ -113,6 +117,17 @@ class SqliteRuns(RunStore):
 
     def open_runs(self, host: HostId) -> list[str]:
         return self._documents("WHERE host = ? AND ended_at IS NULL", host)
+
+    def take_over(self, runs: Sequence[RunId], of: HostId, to: HostId) -> bool:
+        where = f"id IN ({', '.join('?' * len(runs))}) AND host = ? AND ended_at IS NULL"
+        with self._connection.writing() as database:
+            # The transaction keeps everyone else from writing between the two statements.
+            found = database.rows(f"SELECT count(*) FROM runs WHERE {where}", [*runs, of])[0][0]  # noqa: S608  bound
+            if not runs or found != len(runs):
+                return False
+            change = "UPDATE runs SET host = ?, document = json_set(document, '$.rest.host', ?)"
+            database.execute(f"{change} WHERE {where}", [to, to, *runs, of])
+            return True
 
     def events_of(self, run: RunId, after: int = -1) -> list[Event]:
         query = "SELECT seq, at, type, status, facts FROM events WHERE run = ? AND seq > ? ORDER BY seq"

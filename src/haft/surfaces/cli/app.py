@@ -159,6 +159,18 @@ PERMISSIONS: Final = LazyGroup(
     },
 )
 
+AGENT: Final = LazyGroup(
+    "agent",
+    "Start sub-agents, and list, show and check their types.",
+    {
+        "run": ("agent.run:run_agent", "Start a sub-agent, and print its report."),
+        "resume": ("agent.run:resume_agent", "Go on with a task that has ended."),
+        "list": ("agent.list:list_agents", "List the types of sub-agents, also those that cannot be used."),
+        "show": ("agent.show:show_agent", "Show a type: its tools, model, limits and system prompt."),
+        "check": ("agent.check:check_agents", "Find problems in files that define types of sub-agents."),
+    },
+)
+
 SKILLS: Final = LazyGroup(
     "skills",
     "List, show, activate, make and install skills: instructions for agents, often with tools.",
@@ -270,6 +282,7 @@ HAFT: Final = LazyGroup(
         "reject": ("inbox:reject_request", "Reject a waiting call."),
         "approval": APPROVAL,
         "permissions": PERMISSIONS,
+        "agent": AGENT,
         "skills": SKILLS,
         "plugins": PLUGINS,
         "providers": PROVIDERS,

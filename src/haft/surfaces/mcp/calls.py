@@ -117,7 +117,12 @@ class Calls:
             return run
         if run is None:
             try:
-                run = self._begin(caller, lambda: self._service.call(tool, arguments, who=caller, thread=caller.thread))
+                run = self._begin(
+                    caller,
+                    lambda: self._service.call(
+                        tool, arguments, who=caller, thread=caller.thread, rights=self._offered.rights
+                    ),
+                )
             except HaftError as error:  # The arguments are no JSON object, or the service is closing.
                 return failure_result(error)
         ended = await self.wait(request, run)
@@ -129,7 +134,7 @@ class Calls:
         """Start the calls of a batch. Raises `BadUsage` if the list is wrong, or too many runs of this client have not
         ended."""
         self._check_unfinished(caller, len(calls))
-        batch = self._service.batch(calls, who=caller, thread=caller.thread)
+        batch = self._service.batch(calls, who=caller, thread=caller.thread, rights=self._offered.rights)
         self._unfinished[caller.who] += batch.runs
         return batch
 

@@ -11,20 +11,16 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from haft.contracts import Outcome, marked_text
+from haft.contracts import Outcome, facts_for_model, facts_in_words, marked_text
 
 RUN_KEY: Final = "dev.haft/run"
 STATUS_KEY: Final = "dev.haft/status"
 SERVER_KEY: Final = "dev.haft/server"
 """The key for the hosted MCP server that wrote something, where its text must stay as it is."""
-MOST_FILES: Final = 50
 OUTPUT_URI: Final = "haft://runs/{run}/output"
 OUTPUT: Final = re.compile(r"haft://runs/([A-Za-z0-9_]{1,100})/output(?:\?offset=([0-9]{1,15}))?")
 """The URI of a run's output: the run, and the byte at which a page begins."""
-
-_FOR_THE_USER: Final = ("sandbox-denied", "rejected")
-"""Errors whose hint says how to allow what was refused."""
-_GRANT: Final = re.compile(r"--(network|write|read|env)\b|\bgrant\b")
+_PAGER: Final = "`output` with run {run} pages through all of it"
 
 _FACTS: Final[dict[str, Any]] = {
     "run": {"type": "string", "description": "The run of this call. `undo`, `diff`, `output` and `wait` take it."},
@@ -91,7 +87,7 @@ def result_of(outcome: Outcome, *, declares_schema: bool = False, server: str | 
     meta = {RUN_KEY: run, STATUS_KEY: outcome.status}
     content: list[dict[str, Any]] = []
     blocks = [dict(block) for block in outcome.content]
-    facts = _facts(outcome)
+    facts = facts_for_model(outcome, _PAGER)
     output = outcome.output
     if server is not None and (output or blocks):
         output = marked_text(server, output)
@@ -101,7 +97,7 @@ def result_of(outcome: Outcome, *, declares_schema: bool = False, server: str | 
     if not facts and outcome.result is None and not declares_schema:
         return {"content": content, "isError": False, "_meta": meta}
     if facts:
-        content.append({"type": "text", "text": _words(outcome, facts)})
+        content.append({"type": "text", "text": facts_in_words(outcome, facts)})
     if outcome.truncated:
         content.append(_output_link(outcome))
     result: dict[str, Any] = {"content": content, "isError": outcome.status != "done", "_meta": meta}
@@ -114,54 +110,6 @@ def result_of(outcome: Outcome, *, declares_schema: bool = False, server: str | 
             structured["result"] = outcome.result
         result["structuredContent"] = structured | facts
     return result
-
-
-def _facts(outcome: Outcome) -> dict[str, Any]:
-    """The facts that the model must read beside the output; empty if the call is done and there are none."""
-    facts: dict[str, Any] = {}
-    error = outcome.error
-    if error is not None:
-        facts["error"] = {"code": error.code, "message": error.message, "retryable": error.retryable}
-        if error.hint:
-            facts["error"]["hint"] = for_user(outcome) if error.code in _FOR_THE_USER else error.hint
-    changes = outcome.changes
-    if changes.files:
-        files = [{"path": each.path, "type": each.type} for each in changes.files[:MOST_FILES]]
-        facts["changes"] = {"state": changes.state, "files": files}
-        if len(changes.files) > MOST_FILES:
-            facts["changes"]["more"] = len(changes.files) - MOST_FILES
-    notes = [for_user(outcome) if _GRANT.search(note) else note for note in outcome.notes]
-    notes = list(dict.fromkeys(notes))
-    if outcome.truncated:
-        notes.append(
-            f"the output has {outcome.output_bytes:_} bytes, and only its beginning and end are here: "
-            f"`output` with run {outcome.run_id} pages through all of it"
-        )
-    if notes:
-        facts["notes"] = notes
-    return facts
-
-
-def for_user(outcome: Outcome) -> str:
-    """A hint in place of one that says how to open the sandbox, or how to allow the call: that is for the person."""
-    return f"the user can see what this is about, and allow it, with `haft show {outcome.run_id}`"
-
-
-def _words(outcome: Outcome, facts: Mapping[str, Any]) -> str:
-    """The facts as text."""
-    lines = [f"[haft] run {outcome.run_id}: {outcome.status}"]
-    error = facts.get("error")
-    if error is not None:
-        lines.append(f"error ({error['code']}): {error['message']}")
-        if "hint" in error:
-            lines.append(f"hint: {error['hint']}")
-    changes = facts.get("changes")
-    if changes is not None:
-        more = f" and {changes['more']} more" if "more" in changes else ""
-        files = ", ".join(f"{each['path']} ({each['type']})" for each in changes["files"])
-        lines.append(f"changed files ({changes['state']}): {files}{more}")
-    lines += [f"note: {note}" for note in facts.get("notes", ())]
-    return "\n".join(lines)
 
 
 def _output_link(outcome: Outcome) -> dict[str, Any]:

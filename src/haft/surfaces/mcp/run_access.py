@@ -8,38 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from haft.contracts import BadUsage, Principal, UnknownRun
-from haft.service import open_history
-from haft.values import dataclass
+from haft.service import OutputPage, open_history, output_lines, output_page
 
 if TYPE_CHECKING:
     from haft.service import History, Run, RunRecord, ToolService
 
 T = TypeVar("T")
 
-LONGEST_PAGE: Final = 50_000
-"""The longest text of one page of output, in characters."""
-MOST_PIECES: Final = 100_000
 LONGEST_NAME: Final = 100
 MOST_IN_BATCH: Final = 10_000
 _REVERSALS: Final = ("undo", "redo")
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A piece of a run's output."""
-
-    text: str
-    next: int | None
-    """Where the next page begins; None if this is the last page."""
-    total: int
-    """The length of the whole output in bytes."""
-    record: RunRecord
-    """The run."""
 
 
 class RunAccess:
@@ -82,15 +64,17 @@ class RunAccess:
                 return record.id
         raise BadUsage("there is nothing to undo: none of your last runs changed files", hint="`runs` lists your runs")
 
-    async def page(self, name: str, caller: Principal, offset: int = 0) -> Page:
+    async def page(self, name: str, caller: Principal, offset: int = 0) -> OutputPage:
         """The output of a run from byte `offset` on, as much as fits on a page."""
-        return await self._read(lambda history: _page(history, self._own(history, name, caller), offset))
+        return await self._read(lambda history: output_page(history, self._own(history, name, caller), offset))
 
-    async def lines(self, name: str, caller: Principal, first: int, last: int | None, containing: str | None) -> Page:
+    async def lines(
+        self, name: str, caller: Principal, first: int, last: int | None, containing: str | None
+    ) -> OutputPage:
         """Lines of the output of a run: from line `first` to line `last`, and only those with the text `containing`, as
         many as fit on a page. `next` of the result is the number of a line."""
         return await self._read(
-            lambda history: _lines(history, self._own(history, name, caller), first, last, containing)
+            lambda history: output_lines(history, self._own(history, name, caller), first, last, containing)
         )
 
     def _own(self, history: History, name: str, caller: Principal) -> RunRecord:
@@ -130,52 +114,3 @@ def is_reversal(record: RunRecord) -> bool:
 def _is_of(record: RunRecord, caller: Principal, workspace: str) -> bool:
     found = (record.who, record.record.get("whoKind", "person"), record.record["workspace"])
     return found == (caller.who, caller.kind, workspace)
-
-
-def _page(history: History, record: RunRecord, offset: int) -> Page:
-    data, at = bytearray(), 0
-    for piece in _pieces(history, record):
-        begin = max(0, offset - at)
-        at += len(piece)
-        if begin < len(piece) and len(data) <= LONGEST_PAGE:
-            data += piece[begin : begin + LONGEST_PAGE + 1 - len(data)]
-    page = bytes(data[:LONGEST_PAGE])
-    if len(data) > LONGEST_PAGE:
-        page = _whole_characters(page)
-    end = offset + len(page)
-    return Page(page.decode("utf-8", "replace"), end if end < at else None, at, record)
-
-
-def _pieces(history: History, record: RunRecord) -> Iterator[bytes]:
-    """The stored output. A note stands for bytes that were not kept."""
-    for frame in history.output(record):
-        if frame.skipped:
-            yield f"\n[{frame.skipped:_} bytes were not kept]\n".encode()
-        yield frame.data
-
-
-def _whole_characters(data: bytes) -> bytes:
-    """The data without a character at its end that goes on after it."""
-    for back in range(1, min(4, len(data)) + 1):
-        byte = data[-back]
-        if byte & 0xC0 != 0x80:
-            length = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return data if length <= back else data[:-back]
-    return data
-
-
-def _lines(history: History, record: RunRecord, first: int, last: int | None, containing: str | None) -> Page:
-    chosen: list[str] = []
-    length, following = 0, None
-    data = b"".join(islice(_pieces(history, record), MOST_PIECES))
-    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(keepends=True), 1):
-        if number < first or (containing is not None and containing not in line):
-            continue
-        if last is not None and number > last:
-            break
-        if chosen and length + len(line) > LONGEST_PAGE:
-            following = number
-            break
-        chosen.append(line if len(line) <= LONGEST_PAGE else f"{line[:LONGEST_PAGE]}[the line goes on]\n")
-        length += len(line)
-    return Page("".join(chosen), following, len(data), record)

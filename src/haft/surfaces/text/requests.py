@@ -67,11 +67,7 @@ def call_lines(
         yield from _wrapped("with variables", to_json_text(dict(request.env)))
     if request.timeout is not None:
         yield f"  timeout: {request.timeout:g} seconds"
-    if request.chain:
-        tools = request.chain_tools or ("",) * len(request.chain)
-        callers = [f"{run} ({tool})" if tool else run for run, tool in zip(request.chain, tools, strict=True)]
-        verb = "waits" if len(callers) == 1 else "all wait"
-        yield from _wrapped("called by", f"{' → '.join(map(one_line, callers))}: {verb} for the answer")
+    yield from _callers(request)
     if arguments == request.arguments:
         yield from _parts(request)
     if request.definition_diff is not None:
@@ -82,6 +78,19 @@ def call_lines(
     if request.withheld:
         # These are names of variables that are set, so they cannot contain control characters.
         yield from _wrapped("withheld", f"{', '.join(request.withheld)} (the tool asks for it)")
+
+
+def _callers(request: ApprovalRequest) -> Iterator[str]:
+    """The runs that wait for the answer, and what sub-agents among them are to do; nothing if there are none."""
+    if not request.chain:
+        return
+    tools = request.chain_tools or ("",) * len(request.chain)
+    callers = [f"{run} ({tool})" if tool else run for run, tool in zip(request.chain, tools, strict=True)]
+    verb = "waits" if len(callers) == 1 else "all wait"
+    yield from _wrapped("called by", f"{' → '.join(map(one_line, callers))}: {verb} for the answer")
+    for run, purpose in zip(request.chain, request.chain_purposes, strict=False):
+        if purpose is not None:
+            yield from _wrapped(f"the task of {one_line(run)}, in words that a model may have written", purpose)
 
 
 def _connection(request: ApprovalRequest) -> Iterator[str]:
@@ -236,6 +245,7 @@ def request_from_inbox(waiting: Waiting) -> ApprovalRequest:
         batch=None if shown.get("batch") is None else (shown["batch"], 1),
         chain=tuple(shown["chain"]),
         chain_tools=tuple(shown.get("chainTools", ())),
+        chain_purposes=tuple(shown.get("chainPurposes", ())),
         id=waiting.id,
         expires_at=waiting.expires_at,
     )

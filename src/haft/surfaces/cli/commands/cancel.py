@@ -75,7 +75,7 @@ def _open_runs(kept: History, workspace: str | None) -> list[RunRecord]:
 def _cancel(kept: History, runs: Sequence[RunRecord], options: Globals) -> list[dict[str, Any]]:
     from haft.service import request_cancel, this_user
 
-    request_cancel(kept, runs, this_user())
+    request_cancel(state_home(), kept, runs, this_user())
     ended = _wait(kept, [run.id for run in runs if run.is_open], options)
     return [
         {

@@ -117,8 +117,9 @@ def _watch(options: Globals, workspace: str | None) -> None:
 
 def _row(waiting: Waiting, now: float) -> tuple[str, ...]:
     shown = waiting.shown
-    age, left = lasted(max(0.0, now - waiting.created_at)), lasted(max(0.0, waiting.expires_at - now))
-    return waiting.id, f"{age} ago", f"expires in {left}", shown["tool"], shown["reason"]
+    age = lasted(max(0.0, now - waiting.created_at))
+    left = f"expires in {lasted(max(0.0, waiting.expires_at - now))}" if waiting.expires else "does not expire"
+    return waiting.id, f"{age} ago", left, shown["tool"], shown["reason"]
 
 
 def _waiting_lines(waiting: Waiting) -> Iterator[str]:
@@ -421,7 +422,7 @@ def _reply_line(reply: Reply, answer: Mapping[str, Any], held_changes: Mapping[s
     if waiting.shown.get("question") is not None:
         return f"{waiting.id}: the question of {tool} is {'answered' if reply.approved else 'declined'}"
     if not reply.approved:
-        after = "" if reply.host_lives or waiting.tried else "; the process that asked has ended"
+        after = "" if reply.host_lives or reply.is_paused or waiting.tried else "; the process that asked has ended"
         return f"{waiting.id}: {tool} is rejected{after}"
     longer = ""
     if answer["scope"] != "once":
@@ -433,6 +434,8 @@ def _reply_line(reply: Reply, answer: Mapping[str, Any], held_changes: Mapping[s
         return f"{waiting.id}: {tool} is approved{longer}; its changes are {held_changes['state']}"
     if reply.host_lives:
         return f"{waiting.id}: {tool} is approved{longer}; {waiting.run} goes on"
+    if reply.is_paused:
+        return f"{waiting.id}: {tool} is approved{longer}; {waiting.run} goes on when its program resumes it"
     return f"{waiting.id}: {tool} is approved{longer}; the process that asked has ended: the next call like it passes"
 
 

@@ -17,7 +17,7 @@ import click
 from haft.contracts import BadUsage, HaftError, Kind, Listing, ToolSpec, near_miss
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.screen.printing import facts, lines, say, table
-from haft.surfaces.cli.words.definitions import FORMS, after_dashes, parameter_lines
+from haft.surfaces.cli.words.definitions import after_dashes, parameter_lines
 from haft.surfaces.text.sandbox import grant_words
 from haft.surfaces.text.terminal import framed, is_terminal, one_line, styled, visible
 
@@ -90,6 +90,8 @@ def _at(path: str, found: Iterable[Listing], options: Globals) -> Listing:
 
 
 KINDS: Final = get_args(Kind)
+LISTED_FORMS: Final = ("openai", "openai-responses", "anthropic", "mcp")
+"""The forms that `service.tool_forms` has, named here because `--help` loads no service."""
 
 
 @click.command("list", cls=HaftCommand)
@@ -100,14 +102,29 @@ KINDS: Final = get_args(Kind)
     is_flag=True,
     help="Also list tools that cannot be called (broken, duplicate, disabled or inactive), each with the reason.",
 )
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(LISTED_FORMS),
+    help="Print the definitions of the tools as JSON, in this format.",
+)
 @click.pass_obj
-def list_tools(options: Globals, source: str | None, everything: bool) -> None:
-    """List the tools: name, kind, and the first line of the description."""
+def list_tools(options: Globals, source: str | None, everything: bool, form: str | None) -> None:
+    """List the tools: name, kind, and the first line of the description. With `--as`, haft prints the definitions for
+    the API of OpenAI (chat completions or Responses) or Anthropic, or for MCP."""
     found = [listing for listing in listings(options) if source is None or listing.spec.kind == source]
     if source is not None and not found and source not in KINDS:
         near = near_miss(source, KINDS)
         hint = f"did you mean `{near}`?" if near else f"the kinds are {', '.join(KINDS)}"
         raise BadUsage(f"there is no kind of tool called `{source}`", hint=hint)
+    if form is not None:
+        from haft.service import tool_definitions
+
+        made, problems = tool_definitions(found, form)
+        facts(made)
+        for problem in problems:
+            say(problem)
+        return
     shown = [listing for listing in found if everything or listing.enabled]
     if options.json:
         facts([listing.to_json() for listing in shown])
@@ -140,7 +157,9 @@ def search_tools(options: Globals, words: tuple[str, ...]) -> None:
 
 @click.command("show", cls=HaftCommand)
 @click.argument("name", shell_complete=complete_names, help="The name of a tool, or the path of a tool file.")
-@click.option("--as", "form", type=click.Choice(list(FORMS)), help="Print the tool's definition in this format.")
+@click.option(
+    "--as", "form", type=click.Choice((*LISTED_FORMS, "amp")), help="Print the tool's definition in this format."
+)
 @click.pass_obj
 def show_tool(options: Globals, name: str, form: str | None) -> None:
     """Show one tool: its description, parameters and effects. haft also lists the tool's files. If one of these files
@@ -148,7 +167,9 @@ def show_tool(options: Globals, name: str, form: str | None) -> None:
     of MCP, OpenAI, Anthropic or Amp."""
     listing = find_listing(name, options)
     if form is not None:
-        facts(FORMS[form](listing.spec))
+        from haft.service import SINGLE_FORMS
+
+        facts(SINGLE_FORMS[form](listing.spec))
     elif options.json:
         shape = {"approval": _approval(listing.spec), "withheld": list(_withheld(listing.spec, options))}
         environment = {"environment": _environment(listing.spec, options)} if "template" in listing.spec.meta else {}

@@ -1,55 +1,12 @@
-"""A tool's definition in the forms of other ecosystems, and its parameters as text."""
+"""The parameters of a tool as text."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from haft.contracts import ToolSpec
-
-
-def mcp(spec: ToolSpec) -> dict[str, Any]:
-    """The definition as an MCP server lists it."""
-    definition: dict[str, Any] = {
-        "name": spec.name,
-        "description": spec.description,
-        "inputSchema": dict(spec.input_schema),
-        "annotations": {
-            "readOnlyHint": spec.effects.readonly,
-            "idempotentHint": spec.effects.idempotent,
-            "openWorldHint": spec.effects.network,
-        },
-    }
-    if spec.output_schema is not None:
-        definition["outputSchema"] = dict(spec.output_schema)
-    return definition
-
-
-def openai(spec: ToolSpec) -> dict[str, Any]:
-    """The definition for OpenAI's chat completions."""
-    function = {"name": spec.name, "description": spec.description, "parameters": dict(spec.input_schema)}
-    return {"type": "function", "function": function}
-
-
-def anthropic(spec: ToolSpec) -> dict[str, Any]:
-    """The definition for Anthropic's messages."""
-    return {"name": spec.name, "description": spec.description, "input_schema": dict(spec.input_schema)}
-
-
-def amp(spec: ToolSpec) -> dict[str, Any]:
-    """The definition as an Amp toolbox executable describes itself. The name has no `tb__`, because the program that
-    loads the toolbox adds this prefix."""
-    name = spec.meta["toolbox"]["describes"] if "toolbox" in spec.meta else spec.name
-    return {"name": name, "description": spec.description, "inputSchema": dict(spec.input_schema)}
-
-
-FORMS: Final[dict[str, Callable[[ToolSpec], dict[str, Any]]]] = {
-    "mcp": mcp,
-    "openai": openai,
-    "anthropic": anthropic,
-    "amp": amp,
-}
 
 
 def parameters(schema: Mapping[str, Any]) -> dict[str, Any]:

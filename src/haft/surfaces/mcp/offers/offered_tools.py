@@ -7,8 +7,8 @@ import fnmatch
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from haft.contracts import Listing, ToolSpec
-from haft.service import offered_name
+from haft.contracts import Listing, Rights, ToolSpec
+from haft.service import mcp_definition, offered_name
 from haft.surfaces.mcp.results import outcome_schema
 
 if TYPE_CHECKING:
@@ -17,27 +17,12 @@ if TYPE_CHECKING:
 
 def definition(spec: ToolSpec, name: str) -> dict[str, Any]:
     """The definition of a tool as MCP writes it."""
-    effects = spec.effects
-    form: dict[str, Any] = {
-        "name": name,
-        "description": spec.description,
-        "inputSchema": _object_schema(spec.input_schema),
-        "annotations": {
-            "readOnlyHint": effects.readonly,
-            "idempotentHint": effects.idempotent,
-            "openWorldHint": effects.network,
-        },
-    }
+    form = mcp_definition(spec, name)
     if spec.output_schema is not None:
         form["outputSchema"] = outcome_schema(spec.output_schema)
     if name != spec.name:
         form["_meta"] = {"dev.haft/name": spec.name}
     return form
-
-
-def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The input schema, with the `type` that MCP requires at its top."""
-    return dict(schema) if schema.get("type") == "object" else {**schema, "type": "object"}
 
 
 class OfferedTools:
@@ -59,7 +44,20 @@ class OfferedTools:
 
     def offers(self, spec: ToolSpec) -> bool:
         """Whether the options of this server let clients call the tool."""
-        return self._fits(spec.name) and (spec.effects.readonly or not self._read_only)
+        return self._fits(spec.name) and (spec.effects.readonly or spec.delegates or not self._read_only)
+
+    @property
+    def rights(self) -> Rights | None:
+        """What sub-agents that clients start may do at most: what the clients themselves may."""
+        if not self._globs and not self._read_only:
+            return None
+        names = (listing.spec.name for listing in self._service.tools(all=True) if self._fits(listing.spec.name))
+        return Rights(
+            "a sub-agent of a client of this MCP server",
+            frozenset(names) if self._globs else None,
+            readonly=self._read_only,
+            binds_subagents_only=True,
+        )
 
     def _fits(self, name: str) -> bool:
         return not self._globs or any(fnmatch.fnmatchcase(name, glob) for glob in self._globs)

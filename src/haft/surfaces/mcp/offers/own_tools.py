@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import BadUsage, HaftError, ToolName, ToolSpec, is_batch_id, marked_text, outcome_from
-from haft.service import SERVER_TOOLS, check_arguments, search
+from haft.service import LONGEST_PAGE, SERVER_TOOLS, OutputPage, check_arguments, search
 from haft.surfaces.mcp.calls import LONGEST_WAIT, CallRequest, Calls, UnknownToolError, failure_result
 from haft.surfaces.mcp.offers.batches import BATCH_PROPERTIES, OwnCall, call_together, still_running
 from haft.surfaces.mcp.offers.offered_tools import OfferedTools
 from haft.surfaces.mcp.results import result_of, text_result
-from haft.surfaces.mcp.run_access import LONGEST_PAGE, Page, RunAccess, is_reversal
+from haft.surfaces.mcp.run_access import RunAccess, is_reversal
 from haft.values import dataclass
 
 if TYPE_CHECKING:
@@ -355,7 +355,7 @@ class OwnTools:
             return failure_result(BadUsage(error.message, hint="`search_tools` finds tools"))
 
 
-def _page_result(page: Page, following: str, server: str | None) -> dict[str, Any]:
+def _page_result(page: OutputPage, following: str, server: str | None) -> dict[str, Any]:
     text = page.text if server is None else marked_text(server, page.text)
     structured: dict[str, Any] = {"output": text, "totalBytes": page.total}
     result = text_result(text, structured)

@@ -1,10 +1,11 @@
-"""The scripted model says its steps in the dialect of each agent."""
+"""The scripted model names its calls as each agent offers the tools, in the APIs of all agents."""
 
 import json
 import urllib.request
 
 import pytest
-from scripted_model import ScriptedModel, call, say
+
+from haft.testing.scripted_model import ScriptedModel, call, say
 
 REQUESTS = {
     "/v1/messages": {
