@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parent))
-from escalations import ESCALATIONS, NO, TOKEN, TRUSTED, TYPES, UNTRUSTED, Place, rules, definition
+from escalations import ESCALATIONS, NO, TOKEN, TRUSTED, TYPES, UNTRUSTED, Place, definition, rules
 
 from haft import Context, ToolService, tool
 from haft.contracts import ApprovalAnswer, Principal
