@@ -20,6 +20,7 @@ from haft.contracts import (
     ModelAnswer,
     Outcome,
     Principal,
+    Rights,
     ToolName,
     ToolSpec,
     outcome_from,
@@ -111,6 +112,13 @@ class ToolCalls:
     def _offers(self, name: str) -> bool:
         return self._globs is None or any(fnmatch.fnmatchcase(name, glob) for glob in self._globs)
 
+    def _rights(self) -> Rights | None:
+        """What sub-agents that the agent starts may do at most: no more than the agent itself."""
+        if self._globs is None:
+            return None
+        names = (listing.spec.name for listing in self.service.tools(all=True) if self._offers(listing.spec.name))
+        return Rights("a sub-agent of this agent", frozenset(names), binds_subagents_only=True)
+
     async def call(
         self, name: str, arguments: Mapping[str, Any], key: str, *, pauses: bool = True, may_exist: bool = True
     ) -> PausedCall | ModelAnswer:
@@ -125,7 +133,9 @@ class ToolCalls:
             key, pauses = self._prefix + key, self._pauses and pauses
             found = await self._found(key) if pauses and may_exist else None
             if found is None:
-                found = self.service.call(name, arguments, pauses=pauses, key=key, **self._options)
+                found = self.service.call(
+                    name, arguments, pauses=pauses, key=key, rights=self._rights(), **self._options
+                )
                 self._given[key] = arguments
             return await self._state(key, found)
         except HaftError as error:
