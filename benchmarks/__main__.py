@@ -19,6 +19,7 @@ from benchmarks.hook import rows as hooks
 from benchmarks.mcp import PLACE as MCP_PLACE
 from benchmarks.mcp import rows as over_mcp
 from benchmarks.measure import Row, in_turns, in_turns_blocking, print_table
+from benchmarks.subagents import rows as subagents
 from benchmarks.templates import rows as templates
 from benchmarks.toolbox import rows as toolbox
 from benchmarks.unapproved import rows as unapproved
@@ -266,6 +267,7 @@ async def main() -> int:
     of_batches, waiting = await batches()
     rows += of_batches
     rows += await unapproved()
+    rows += await subagents()
     rows += hooks()
     rows += policy()
     with tempfile.TemporaryDirectory() as scratch:

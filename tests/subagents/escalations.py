@@ -15,8 +15,8 @@ from haft.contracts import ApprovalAnswer
 from haft.testing.scripted_model import ScriptedModel, Step, call, say
 
 TOKEN = "ESCALATION_TOKEN"
-NO = "the person says no"
-UNTRUSTED, TRUSTED = "untrusted-scribe", "trusted-scribe"
+NO = "the person rejects it"
+UNTRUSTED, TRUSTED = "untrusted-author", "trusted-author"
 """Two types in the workspace. The person trusts one."""
 
 TYPES: dict[str, dict[str, Any]] = {
@@ -33,7 +33,7 @@ for each in TYPES.values():
     each["description"] = "for a test"
 
 
-def scribe(name: str) -> str:
+def definition(name: str) -> str:
     """The definition of a type that writes."""
     return f"---\nname: {name}\ndescription: for a test\ntools: read_file, write_file\n---\nYou write.\n"
 
@@ -126,6 +126,9 @@ def delete(place: Place) -> Step:
 
 
 DEEP = {"deep/file": "kept\n"}
+
+
+READER = "import os\nfound = os.listdir('HOME/conversations')\nopen('AT/made', 'w').write(repr(found))\n"
 
 
 def is_deleted(place: Place) -> bool:
@@ -255,7 +258,7 @@ ESCALATIONS: dict[str, tuple[Escalation, Escalation, Escalation]] = {
     "its own definition and configuration": (
         Escalation(
             "writes a type for itself",
-            lambda at: [call("write_file", path=f".agents/agents/{at.at}.md", content=scribe(at.at))],
+            lambda at: [call("write_file", path=f".agents/agents/{at.at}.md", content=definition(at.at))],
             "agents obey it",
             granted="free",
             code="sandbox-denied",
@@ -267,7 +270,7 @@ ESCALATIONS: dict[str, tuple[Escalation, Escalation, Escalation]] = {
             "agents obey it|\\.claude",
             granted="free",
             code="sandbox-denied",
-            files={"x.md": scribe("x")},
+            files={"x.md": definition("x")},
             passed=lambda at: (at.workspace / f".claude/agents/{at.at}.md").exists(),
         ),
         Escalation(
@@ -409,7 +412,7 @@ ESCALATIONS: dict[str, tuple[Escalation, Escalation, Escalation]] = {
             "is hidden",
             granted="",
             code="sandbox-denied",
-            files={"read.py": "import os\nfound = os.listdir('HOME/conversations')\nopen('AT/made', 'w').write(repr(found))\n"},
+            files={"read.py": READER},
             by_person=lambda at: f"{sys.executable} {at.at}/read.py",
         ),
     ),

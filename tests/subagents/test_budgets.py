@@ -50,7 +50,10 @@ def test_calls_that_fit_run_and_the_others_are_answered(world):
     prompt = world.model.task(MANY[0] + MANY[1] + MANY[2], say("two of three"))
     outcome, objects = perform(world, prompt, calls=2)
     assert outcome.status == "done"
-    assert [each["toolName"] for each in objects if each["type"] == "tool-execution"] == ["list_directory", "find_files"]
+    assert [each["toolName"] for each in objects if each["type"] == "tool-execution"] == [
+        "list_directory",
+        "find_files",
+    ]
     assert "budget spent" in world.model.of(prompt)[-1].results[-1]
 
 
@@ -80,7 +83,13 @@ def test_the_clock_stands_still_while_a_person_is_asked(world):
 
 
 def test_a_child_spends_the_budget_of_its_parent(world):
-    kinds = {"boss": {"description": "delegates", "tools": ["task", "list_directory", "find_files", "search"], "restricted": False}}
+    kinds = {
+        "boss": {
+            "description": "delegates",
+            "tools": ["task", "list_directory", "find_files", "search"],
+            "restricted": False,
+        }
+    }
     below = world.model.task(*MANY, *MANY, say("below"))
     prompt = world.model.task(call("task", prompt=below, agent="explore"), say("above: {{result}}"))
 

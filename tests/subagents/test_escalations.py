@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parent))
-from escalations import ESCALATIONS, NO, TOKEN, TRUSTED, TYPES, UNTRUSTED, Place, rules, scribe
+from escalations import ESCALATIONS, NO, TOKEN, TRUSTED, TYPES, UNTRUSTED, Place, definition, rules
 
 from haft import Context, ToolService, tool
 from haft.contracts import ApprovalAnswer, Principal
@@ -33,7 +33,7 @@ async def relay(name: str, arguments: dict, context: Context) -> str:
 class World:
     """A workspace with a service, a person and a model, for all cases."""
 
-    def __init__(self, base, model):
+    def __init__(self, base, model, environment):
         self.model = model
         self.workspace, self.outside, self.home = base / "workspace", base / "outside", base / "home"
         self.answers = []
@@ -41,7 +41,7 @@ class World:
         for folder in (self.workspace / ".agents/agents", self.workspace / ".claude/agents", self.outside):
             folder.mkdir(parents=True)
         (self.workspace / "haft.toml").write_text("# nothing\n")
-        (self.workspace / f".agents/agents/{TRUSTED}.md").write_text(scribe(TRUSTED))
+        (self.workspace / f".agents/agents/{TRUSTED}.md").write_text(definition(TRUSTED))
         settings = {
             "subagents.enabled": True,
             "subagents.model": "openai-chat:scripted",
@@ -50,8 +50,11 @@ class World:
             "permissions": rules(self.outside),
             "approval.expires_seconds": 600,
         }
-        self._trust()
-        (self.workspace / f".agents/agents/{UNTRUSTED}.md").write_text(scribe(UNTRUSTED))
+        with environment.context() as enabled:
+            enabled.setenv("HAFT_SUBAGENTS_ENABLED", "true")
+            trust = TrustFacade(str(self.workspace), StateHome(str(self.home)))
+            trust.trust(trust.look(), Principal("the person"))
+        (self.workspace / f".agents/agents/{UNTRUSTED}.md").write_text(definition(UNTRUSTED))
 
         @tool
         def publish(path: str) -> str:
@@ -69,11 +72,12 @@ class World:
             installed=False,
         )
 
-    def _trust(self):
-        os.environ["HAFT_SUBAGENTS_ENABLED"] = "true"
-        trust = TrustFacade(str(self.workspace), StateHome(str(self.home)))
-        trust.trust(trust.look(), Principal("the person"))
-        del os.environ["HAFT_SUBAGENTS_ENABLED"]
+    def __enter__(self):
+        self.service.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self.service.__exit__(*error)
 
     async def _approve(self, request):
         answer = self.answers.pop(0) if isinstance(self.answers, list) else self.answers
@@ -155,14 +159,18 @@ def is_framed(result):
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    with ScriptedModel() as model:
-        made = World(tmp_path_factory.mktemp("escalations"), model)
-        with made.service:
+    base = tmp_path_factory.mktemp("escalations")
+    with ScriptedModel() as model, pytest.MonkeyPatch.context() as environment:
+        # The client of each task loads all certificates of the machine, which takes half of its time, and uses none.
+        environment.setenv("SSL_CERT_DIR", str(base))
+        with World(base, model, environment) as made:
             yield made
 
 
 CASES = [
-    pytest.param(case, id=f"{kind}: {case.what}".replace(" ", "-")) for kind in ESCALATIONS for case in ESCALATIONS[kind]
+    pytest.param(case, id=f"{kind}: {case.what}".replace(" ", "-"))
+    for kind in ESCALATIONS
+    for case in ESCALATIONS[kind]
 ]
 
 

@@ -96,8 +96,10 @@ def test_killed_in_a_call_the_call_that_ended_is_not_repeated(world):
     host, task = start(world, prompt)
     while True:
         shell = _runs(world, tool="shell")
-        if shell and shell[0].status == "in-progress" and any(
-            each.status == "done" for each in _runs(world, tool="write_file")
+        if (
+            shell
+            and shell[0].status == "in-progress"
+            and any(each.status == "done" for each in _runs(world, tool="write_file"))
         ):
             break
     kill(host)
@@ -134,7 +136,7 @@ def test_an_ended_task_takes_another_prompt(world):
             return await service.tasks.resume(first.run_id, more)
 
     assert asyncio.run(run()).output == "second answer"
-    assert [prompt in said for said in world.model.of(more)[-1].said][0]
+    assert prompt in world.model.of(more)[-1].said[0]
 
 
 def test_a_task_inside_a_task_goes_on_too(world):

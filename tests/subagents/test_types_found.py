@@ -5,7 +5,7 @@ import os
 import pytest
 
 from haft.agents import AgentTypes, TypeTables
-from haft.config import configured, load_config, workspace_config
+from haft.config import configured, load_config, revoke, trust, workspace_config
 from haft.contracts import BadUsage
 from haft.files import digest_of
 from haft.service import budget_of, described_type, find_agent_types
@@ -28,7 +28,7 @@ def write(path, name, text="Prompt.", **keys):
 def types(home, tables=(), trusted=()):
     workspace = home / "workspace"
     digests = {str(path.relative_to(workspace)): digest_of(path.read_bytes()) for path in trusted}
-    return AgentTypes(str(workspace), tables, digests, {"HOME": str(home / "home")})
+    return AgentTypes(str(workspace), tables, lambda: digests, {"HOME": str(home / "home")})
 
 
 def states(found):
@@ -104,7 +104,7 @@ def test_links_do_not_lead_around_trust_or_out_of_the_workspace(home):
 def test_a_home_that_is_the_workspace_has_no_files_that_count_without_trust(home):
     path = write(home / "workspace/.claude/agents/one.md", "one")
     other = write(home / "workspace/.config/agents/agents/two.md", "two")
-    found = AgentTypes(str(home / "workspace"), (), {}, {"HOME": str(home / "workspace")})
+    found = AgentTypes(str(home / "workspace"), (), dict, {"HOME": str(home / "workspace")})
     assert {one.origin: one.state for one in found.listed() if one.origin} == {
         str(path): "untrusted",
         str(other): "untrusted",
@@ -184,3 +184,16 @@ def test_nothing_is_read_before_somebody_asks(home):
     config = load_config(None, {})
     found = find_agent_types(str(home / "workspace"), str(home / "state"), config, {"HOME": str(home / "home")})
     assert found.names() == ["explore", "work", "one"], "names need no reading"
+
+
+def test_trust_counts_at_once_and_ends_at_once(home):
+    path = write(home / "workspace/.agents/agents/one.md", "one")
+    workspace, state = str(home / "workspace"), str(home / "state")
+    found = find_agent_types(workspace, state, load_config(None, {}), {"HOME": str(home / "home")})
+    with pytest.raises(BadUsage, match="nobody trusts it yet"):
+        found.named("one")
+    trust(state, workspace, None, "person", agents={".agents/agents/one.md": digest_of(path.read_bytes())})
+    assert found.named("one").origin == str(path)
+    revoke(state, workspace)
+    with pytest.raises(BadUsage, match="nobody trusts it yet"):
+        found.named("one")

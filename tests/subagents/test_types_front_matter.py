@@ -13,7 +13,7 @@ from sampling import MORE
 
 
 def read(text):
-    return type_of_file(TypeFile("/home/person/.config/agents/agents/finder.md", None, text.encode()))
+    return type_of_file(TypeFile("/etc/agents/finder.md", None, text.encode()))
 
 
 def usable(text):

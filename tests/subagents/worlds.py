@@ -19,7 +19,9 @@ class World:
         values = {"enabled": True, "model": f"{kind}:scripted", "base_url": address, **more}
         return {f"subagents.{name}": value for name, value in values.items() if value is not None}
 
-    def open(self, kind="openai-chat", *, approver=lambda _request: True, more=None, thread="T-1", tools=(), **settings):
+    def open(
+        self, kind="openai-chat", *, approver=lambda _request: True, more=None, thread="T-1", tools=(), **settings
+    ):
         return ToolService.open(
             self.workspace,
             home=self.home,

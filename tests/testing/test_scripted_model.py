@@ -13,12 +13,13 @@ pytest.importorskip("pydantic_ai")
 
 from pydantic_ai import exceptions
 from pydantic_ai.direct import model_request, model_request_stream
-from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from haft.testing.scripted_model import (
+    RefusedByProvider,
     ScriptedModel,
     attempts,
     broken_call,
@@ -340,6 +341,33 @@ def test_a_step_that_fails_is_told_at_the_end():
                 ask(model, "openai-chat", model.task(fails))
 
     with pytest.raises(LookupError, match="the step is wrong"):
+        test()
+
+
+@every_client
+@pytest.mark.parametrize(
+    ("history", "problem"),
+    [
+        (["call", "user"], "there is no result of c1"),
+        (["call", "result", "result", "user"], "belongs to no call"),
+        (["result", "user"], "belongs to no call"),
+    ],
+    ids=["no result", "two results", "no call"],
+)
+def test_a_request_that_a_provider_refuses_is_refused_and_told_at_the_end(dialect, history, problem):
+    def test():
+        with ScriptedModel() as model:
+            client = Client(model, dialect)
+            made = {
+                "call": ModelResponse([ToolCallPart("shell", {"command": "ls"}, "c1")]),
+                "result": ModelRequest([ToolReturnPart("shell", "a", "c1")]),
+                "user": ModelRequest([UserPromptPart(model.task(say("fine")))]),
+            }
+            client.messages = [made[each] for each in history]
+            with pytest.raises(exceptions.ModelRequestRejectedError):
+                asyncio.run(client.ask())
+
+    with pytest.raises(RefusedByProvider, match=problem):
         test()
 
 

@@ -9,6 +9,7 @@ from haft.testing.scripted_model import ScriptedModel, call, say
 
 REQUESTS = {
     "/v1/messages": {
+        "max_tokens": 500,
         "tools": [{"name": "mcp__haft__shell"}],
         "messages": [{"role": "user", "content": "PROMPT"}],
     },

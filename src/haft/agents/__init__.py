@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from haft.agents.model_names import ChosenModel, chosen_model
     from haft.agents.ports import ModelCall, SubagentSettings, TaskHost
     from haft.agents.prompts import DEFAULT_PROMPT, system_prompt
-    from haft.agents.task import Task, TaskOptions
+    from haft.agents.task import GO_ON, Task, TaskOptions
     from haft.agents.tool_names import AllowedTools, allowed_tools, unknown_reason
     from haft.agents.type_files import TypeFile, read_file
     from haft.agents.type_reader import unknown_key_notes
@@ -30,7 +30,7 @@ else:
             "model_names": "ChosenModel chosen_model",
             "ports": "ModelCall SubagentSettings TaskHost",
             "prompts": "DEFAULT_PROMPT system_prompt",
-            "task": "Task TaskOptions",
+            "task": "GO_ON Task TaskOptions",
             "tool_names": "AllowedTools allowed_tools unknown_reason",
             "type_files": "TypeFile read_file",
             "type_reader": "unknown_key_notes",

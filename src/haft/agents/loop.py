@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.messages import InstructionPart, ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
@@ -137,8 +137,6 @@ class TaskLoop:
                 return response
 
     def _parameters(self) -> ModelRequestParameters:
-        from pydantic_ai.messages import InstructionPart
-
         return ModelRequestParameters(
             function_tools=self._tools, instruction_parts=[InstructionPart(content=self._system_prompt)]
         )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic_ai.tools import ToolDefinition
+
 from haft.schema import validator_for
 
 if TYPE_CHECKING:
-    from pydantic_ai.tools import ToolDefinition
-
     from haft.agents.conversation import Conversation
 
 REPORT_TOOL: Final = "report_result"
@@ -29,8 +29,6 @@ class ReportSchema:
         self._validator = validator_for(self._schema)
 
     def tool(self) -> ToolDefinition:
-        from pydantic_ai.tools import ToolDefinition
-
         return ToolDefinition(
             name=REPORT_TOOL,
             description="Ends the task with its result. Call it once, alone, when the task is done.",

@@ -7,7 +7,7 @@ Nothing is read before somebody asks.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from haft.agents.agent_type import AgentType, ListedType
@@ -46,14 +46,14 @@ class AgentTypes:
         self,
         workspace: str,
         tables: Sequence[TypeTables] = (),
-        trusted: Mapping[str, str] | None = None,
+        trusted: Callable[[], Mapping[str, str]] = dict,
         env: Mapping[str, str] = os.environ,
     ) -> None:
-        """`tables` are the types in the configuration, the strongest place first. `trusted` are the files of the
-        workspace that a person trusts: the path of each, and the digest of its bytes."""
+        """`tables` are the types in the configuration, the strongest place first. `trusted` returns the files of
+        the workspace that a person trusts now: the path of each, and the digest of its bytes."""
         self._workspace = workspace
         self._tables = tables
-        self._trusted = trusted or {}
+        self._trusted = trusted
         home = env.get("HOME") or os.path.expanduser("~")
         self._home = home if os.path.isabs(home) else ""
 
@@ -104,24 +104,25 @@ class AgentTypes:
 
     def waiting_files(self) -> list[TypeFile]:
         """The files of the workspace that define a type and wait for trust."""
+        trusted = self._trusted()
         return [
             file
             for place in self.places()
             for file in files_in(place, self._workspace)
-            if file.inside is not None and file.problem is None and not self._is_trusted(file)
+            if file.problem is None and not _is_trusted(file, trusted)
         ]
 
     def _all(self) -> Iterator[ListedType]:
-        own = self._own_places()
+        own, trusted = self._own_places(), self._trusted()
         for one in self._tables:
             if one.provenance != "user":
                 yield from _in_tables(one)
-        yield from self._in_folder(own[0])
+        yield from self._in_folder(own[0], trusted)
         for one in self._tables:
             if one.provenance == "user":
                 yield from _in_tables(one)
         for place in (*own[1:], *self._places_of_claude_code()):
-            yield from self._in_folder(place)
+            yield from self._in_folder(place, trusted)
         for builtin in BUILTIN_TYPES:
             yield ListedType(builtin.name, "", "builtin", builtin)
 
@@ -138,18 +139,16 @@ class AgentTypes:
         is_other = self._home and os.path.realpath(second) != os.path.realpath(first)
         return [first, second] if is_other else [first]
 
-    def _in_folder(self, place: str) -> Iterator[ListedType]:
+    def _in_folder(self, place: str, trusted: Mapping[str, str]) -> Iterator[ListedType]:
         for file in files_in(place, self._workspace):
-            yield self._of_file(file)
+            listed = type_of_file(file)
+            if listed.is_usable and not _is_trusted(file, trusted):
+                listed = replace(listed, state="untrusted", problem=_WITHOUT_TRUST)
+            yield listed
 
-    def _of_file(self, file: TypeFile) -> ListedType:
-        listed = type_of_file(file)
-        if listed.is_usable and not self._is_trusted(file):
-            return replace(listed, state="untrusted", problem=_WITHOUT_TRUST)
-        return listed
 
-    def _is_trusted(self, file: TypeFile) -> bool:
-        return file.inside is None or self._trusted.get(file.inside) == digest_of(file.data)
+def _is_trusted(file: TypeFile, trusted: Mapping[str, str]) -> bool:
+    return file.inside is None or trusted.get(file.inside) == digest_of(file.data)
 
 
 def type_of_file(file: TypeFile) -> ListedType:

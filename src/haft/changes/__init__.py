@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from haft.changes.kept_changes import ChangeSet, KeptChanges
     from haft.changes.ledger import Ledger, Row
     from haft.changes.live_changes import LiveChanges, open_live_changes
+    from haft.changes.merging import MergedText, MergePlan, Texts, apply_merge, plan_merge, show_merge
     from haft.changes.nested_calls import Lock, has_workspace_alone, share_lock
     from haft.changes.objections import Guard
     from haft.changes.published.person_mark import PersonMark
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from haft.changes.store.bounds import Bounds, is_due
     from haft.changes.store.store import PruneResult, Store
     from haft.changes.store.usage import HeldChangeSet, Usage, format_bytes
-    from haft.changes.tools import ChangesTool, OwnChanges, Verb
+    from haft.changes.tools import ChangesTool, Merge, OwnChanges, Verb
     from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
     from haft.changes.uncancellable import run_uncancellable
 else:
@@ -74,6 +75,7 @@ else:
             "engines.scope": "Scope",
             "engines.session": "SessionTransaction WritesBetweenCalls",
             "guard.guard": "offences",
+            "merging": "MergePlan MergedText Texts apply_merge plan_merge show_merge",
             "nested_calls": "Lock has_workspace_alone share_lock",
             "held_files": "hold_files",
             "ledger": "Ledger Row",
@@ -90,7 +92,7 @@ else:
             "store.store": "PruneResult Store",
             "store.usage": "HeldChangeSet Usage format_bytes",
             "uncancellable": "run_uncancellable",
-            "tools": "ChangesTool OwnChanges Verb",
+            "tools": "ChangesTool Merge OwnChanges Verb",
             "objections": "Guard",
             "transactions": "EndAction Owner TransactionResult Transactions",
             "reversal_plan": "Direction",

@@ -7,13 +7,14 @@ import os
 import stat
 import time
 from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from haft.changes.commit.attributes import UnreadableAttributes, attributes_of, set_attributes
 from haft.changes.commit.exact_copy import link
 from haft.changes.commit.journal import CommitRefused, CommitUnfinished, write_journal
 from haft.changes.commit.manifest import Manifest, PathChange
 from haft.changes.commit.read_entry import read_entry
-from haft.changes.commit.steps import from_latin
+from haft.changes.commit.steps import as_latin, from_latin
 from haft.changes.commit.tree import Tree, set_mode, set_owner
 from haft.changes.objections import conflict_error
 from haft.changes.transactions import (
@@ -26,6 +27,9 @@ from haft.changes.transactions import (
 )
 from haft.contracts import BadUsage, Changes, ConflictingPath, ToolFailed, near_miss
 from haft.values import dataclass, replace
+
+MERGED: Final = "merged"
+"""The directory beside `upper` with the files that a merge has made."""
 
 
 def apply(
@@ -41,7 +45,7 @@ def apply(
     `granted_paths` is None, the guard does not judge the changes. Raises `CallStopped` if `stopped` returns True while
     this waits for the workspace lock."""
     with transactions.publisher.locked_and_settled(stopped):
-        held, manifest = _find_held(transactions, run)
+        held, manifest = find_held(transactions, run)
         try:
             return _apply(transactions, run, held, manifest, granted_paths)
         except OSError as failure:
@@ -70,11 +74,17 @@ def _apply(
             )
     if granted_paths is None:
         manifest = replace(manifest, notes={**manifest.notes, "accepted": True})
+    sources = LayerSources(f"{transactions.live_in_area}/{run}/upper", transactions, run)
+    return commit_held(transactions, held, manifest, sources)
+
+
+def commit_held(transactions: Transactions, held: str, manifest: Manifest, sources: LayerSources) -> TransactionResult:
+    """Commit a change set whose directory is `held`. If that is refused, it stays held."""
+    run = manifest.run
     live = os.path.join(transactions.live, run)
     os.rename(held, live)
     try:
-        upper = f"{transactions.live_in_area}/{run}/upper"
-        manifest = transactions.commit(run, manifest, LayerSources(upper, transactions, run))
+        manifest = transactions.commit(run, manifest, sources)
     except CommitUnfinished as left:
         return unfinished_result(manifest, left)
     except CommitRefused as refusal:
@@ -82,8 +92,7 @@ def _apply(
         error = conflict_error([refusal.path], refusal.why)
         return TransactionResult(manifest.changes("held", (ConflictingPath(refusal.path),)), error)
     if not transactions.publisher.is_published(run):  # Otherwise its new files still wait there.
-        with contextlib.suppress(OSError):
-            transactions.detach_and_remove(os.path.join(live, "upper"))
+        transactions.remove_new_files(live)
     transactions.finish(manifest)
     return TransactionResult(manifest.changes("committed"))
 
@@ -99,7 +108,7 @@ def apply_part(
     becomes a change set of its own, that of `owner`, whose parent is `run`: it can be undone by itself, or together
     with the rest. Raises `BadUsage` if the run changes none of these paths."""
     with transactions.publisher.locked_and_settled(stopped):
-        held, manifest = _find_held(transactions, run)
+        held, manifest = find_held(transactions, run)
         part = _chosen(manifest, paths)
         names = {each.path for each in part}
         left = [each for each in manifest.entries if each.path not in names]
@@ -254,14 +263,28 @@ def _against_current(transactions: Transactions, manifest: Manifest) -> tuple[Ma
                 moved.append(each.path)
             if now is not None or each.after is not None:
                 entries.append(PathChange(each.path, now, each.after))
-    notes = {**manifest.notes, "began": time.time()} if moved else manifest.notes
-    return replace(manifest, entries=tuple(entries), notes=notes), moved
+    if not moved:
+        return replace(manifest, entries=tuple(entries)), moved
+    return replace(manifest, entries=tuple(entries), notes=_notes_of_moved(manifest, moved)), moved
+
+
+def _notes_of_moved(manifest: Manifest, moved: Sequence[str]) -> dict[str, Any]:
+    """The notes of a change set some of whose paths were changed by others. They say what the run found there, for a
+    merge."""
+    notes = manifest.notes
+    bases = {
+        as_latin(each.path): each.before and each.before.to_json() for each in manifest.entries if each.path in moved
+    }
+    for path in notes.get("conflicts", ()):
+        bases.pop(path, None)  # The state before the change is that of somebody else already.
+    known = {**bases, **notes.get("bases", {})}
+    return {**notes, "began": time.time(), "first_began": notes.get("first_began", notes.get("began")), "bases": known}
 
 
 def drop(transactions: Transactions, run: str) -> Changes:
     """Discard the held changes of a run."""
     with transactions.locked():
-        held, manifest = _find_held(transactions, run)
+        held, manifest = find_held(transactions, run)
         contained = (Manifest.read(os.path.join(held, CONTAINED, each)) for each in manifest.notes.get("contains", ()))
         for each in filter(None, contained):
             transactions.record_discarded(each)
@@ -271,7 +294,7 @@ def drop(transactions: Transactions, run: str) -> Changes:
     return manifest.changes("discarded")
 
 
-def _find_held(transactions: Transactions, run: str) -> tuple[str, Manifest]:
+def find_held(transactions: Transactions, run: str) -> tuple[str, Manifest]:
     """The directory and the manifest of a run's held changes. Raises `BadUsage` if the run has no held changes, or if
     they were dropped, even if their files still exist."""
     held = os.path.join(transactions.area.held, run)

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from haft.changes.commit.read_entry import CallStopped
 from haft.changes.held_changes import apply, apply_part, drop
+from haft.changes.merging import MergedText, MergePlan, apply_merge
 from haft.changes.reversal import ReversalConflict, ReversalResult, ReversalUnfinished, reverse
 from haft.changes.transactions import Owner, Transactions
 from haft.changes.uncancellable import run_uncancellable
@@ -19,6 +20,8 @@ from haft.contracts import Answer, Changes, Effects, HaftError, ToolContext, Too
 
 _Result = TypeVar("_Result")
 Verb = Literal["undo", "redo", "apply", "drop"]
+
+Merge = tuple[MergePlan, Sequence[MergedText]]
 
 _DESCRIPTIONS = {
     "undo": "Undo the changes of runs.",
@@ -32,6 +35,7 @@ _SCHEMA = {
         "runs": {"type": "array", "items": {"type": "string"}, "minItems": 1},
         "force": {"type": "boolean"},
         "paths": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+        "merge": {"type": "boolean"},
     },
     "required": ["runs"],
     "additionalProperties": False,
@@ -45,8 +49,12 @@ class OwnChanges:
 class ChangesTool(OwnChanges):
     """One of the four tools: undo, redo, apply or drop."""
 
-    def __init__(self, verb: Verb, transactions: Transactions, *, by_person: bool = True) -> None:
-        """`by_person` says that a person, not an agent, wants the undo or redo."""
+    def __init__(
+        self, verb: Verb, transactions: Transactions, *, by_person: bool = True, merge: Merge | None = None
+    ) -> None:
+        """`by_person` says that a person, not an agent, wants the undo or redo. `merge` is a merge that a person has
+        seen, for an `apply`."""
+        self._merge = merge
         self._by_person = by_person
         self._verb = verb
         self._transactions = transactions
@@ -105,6 +113,9 @@ class ChangesTool(OwnChanges):
             owner = replace(owner, parent=run, thread=row.thread)
             part = await self._in_thread(lambda stopped: apply_part(transactions, run, paths, owner, stopped))
             settled, left = part.result, part.left
+        elif self._merge is not None:
+            plan, merged = self._merge
+            settled = await self._in_thread(lambda stopped: apply_merge(transactions, plan, merged, stopped))
         else:
             settled = await self._in_thread(lambda stopped: apply(transactions, run, stopped=stopped))
         await run_uncancellable(self._settle)

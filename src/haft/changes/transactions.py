@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 
 from haft.changes.candidates import last_changes
 from haft.changes.commit.area import Area, boot_id, find_area, remove
-from haft.changes.commit.images import Originals
+from haft.changes.commit.images import Originals, Side
 from haft.changes.commit.journal import (
     OUT,
     CommitRefused,
@@ -393,6 +393,7 @@ class Transactions:
             self.hold(owner, manifest, upper, reason)
         except (OSError, StorageFailed) as failure:
             return self.disk_failure(manifest, failure)
+        self.run_later(lambda: self._keep_small(manifest, "before"))
         return TransactionResult(manifest.changes("held", against, reason), error)
 
     def disk_failure(self, manifest: Manifest, failure: Exception) -> TransactionResult:
@@ -538,8 +539,7 @@ class Transactions:
             return  # It was finished before.
         directory = f"{self.live_in_area}/{run}"
         if resume(self.area, directory, manifest, is_published=True, is_sound=boot == boot_id()):
-            with contextlib.suppress(OSError):
-                self.detach_and_remove(os.path.join(full, "upper"))
+            self.remove_new_files(full)
             self.finish(manifest, is_flushed=True)
             self.remove_later(os.path.join(self.live, f"{run}.layer"))
             return
@@ -547,6 +547,13 @@ class Transactions:
         if os.path.islink(kept):
             os.unlink(kept)
         self.take_back_published(self, run)
+
+    def remove_new_files(self, place: str) -> None:
+        """Remove what is left of the new files of a committed change set, whose directory is `place`."""
+        for name in ("upper", "merged"):
+            if os.path.isdir(os.path.join(place, name)):
+                with contextlib.suppress(OSError):
+                    self.detach_and_remove(os.path.join(place, name))
 
     def add_to_ledger(self, manifest: Manifest) -> None:
         """Add a committed change set to the ledger, unless it is there already. The change sets of nested calls that it
@@ -695,17 +702,15 @@ class Transactions:
                     finally:
                         os.close(descriptor)
 
-    def _keep_small(self, manifest: Manifest) -> None:
-        """Store the content of small new files, so that haft can still show the diff after these files change again."""
-        small = [
-            each
-            for each in manifest.entries
-            if each.after is not None and each.after.kind == "file" and each.after.size <= _SMALL
-        ]
+    def _keep_small(self, manifest: Manifest, side: Side = "after") -> None:
+        """Store the content of small new files, so that haft can still show the diff after these files change again.
+        With `before`, the files that held changes would replace, so that they can be merged with other changes."""
+        entries = ((each.path, each.after if side == "after" else each.before) for each in manifest.entries)
+        small = [path for path, entry in entries if entry and entry.kind == "file" and entry.size <= _SMALL]
         with self.publisher.committed_tree() as workspace:
-            for each in small[:_MANY]:
+            for path in small[:_MANY]:
                 with contextlib.suppress(OSError):
-                    descriptor = workspace.read(each.path)
+                    descriptor = workspace.read(path)
                     try:
                         self.blobs.put(descriptor, os.fstat(descriptor).st_size)
                     finally:

@@ -420,7 +420,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         {},
         model_names,
         "Short names of models: a table from the names that types of sub-agents use, such as `sonnet`, to the names of "
-        "models, in the form of `subagents.model`. A short name without an entry stands for `subagents.model`.",
+        "models, in the form of `subagents.model`. A short name without an entry stands for `subagents.model`. "
+        "The tables of all files count together.",
         "trusted",
         variable=False,
     ),
@@ -428,7 +429,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "subagents.cycles",
         10,
         whole(1),
-        "How many requests a sub-agent can make to its model.",
+        "How many requests a sub-agent can make to its model. A type of sub-agent can set another number for this and "
+        "the other limits.",
         "lower",
     ),
     Setting(

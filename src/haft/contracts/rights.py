@@ -6,7 +6,7 @@ checks them before it looks at any rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from haft.contracts.confinement import NO_GRANTS
@@ -55,6 +55,19 @@ class Rights:
             "bindsSubagentsOnly": self.binds_subagents_only,
             "limits": dict(self.limits),
         }
+
+
+def rights_from(facts: Mapping[str, Any]) -> Rights:
+    """The rights that `to_json` gave these facts about."""
+    tools = facts["tools"]
+    return Rights(
+        facts["holder"],
+        None if tools is None else frozenset(tools),
+        readonly=facts["readonly"],
+        restricted=facts["restricted"],
+        binds_subagents_only=facts["bindsSubagentsOnly"],
+        limits=tuple(facts["limits"].items()),
+    )
 
 
 def limits_within(limits: Limits, rights: Iterable[Rights]) -> Limits:

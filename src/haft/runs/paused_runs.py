@@ -8,18 +8,18 @@ resumes the runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from haft.contracts import (
     Call,
     Principal,
-    Rights,
     RunId,
     Secrets,
     ToolName,
     grants_from,
     own_copy,
+    rights_from,
 )
 from haft.runs.entry import RunRecord
 from haft.storage import encode
@@ -75,20 +75,8 @@ def call_from(record: RunRecord, secrets: Secrets) -> Call:
         isolation=facts["isolation"],
         uses_cache=facts["usesCache"],
         key=facts["key"],
-        rights=tuple(map(_rights_from, facts["rights"])),
+        rights=tuple(map(rights_from, facts["rights"])),
         secrets=secrets,
-    )
-
-
-def _rights_from(facts: Mapping[str, Any]) -> Rights:
-    tools = facts["tools"]
-    return Rights(
-        facts["holder"],
-        tools=None if tools is None else frozenset(tools),
-        readonly=facts["readonly"],
-        restricted=facts["restricted"],
-        binds_subagents_only=facts["bindsSubagentsOnly"],
-        limits=tuple(facts["limits"].items()),
     )
 
 

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from haft.service.client_announcements import announce_caller, announce_peer
     from haft.service.doctor import diagnose
     from haft.service.facades.batches import BatchRun
+    from haft.service.facades.changes import HeldMerge, still_in_conflict
     from haft.service.facades.paused_runs import AskedNow
     from haft.service.facades.programs import ProgramPlan
     from haft.service.facades.providers import HostProviders
@@ -131,6 +132,7 @@ if TYPE_CHECKING:
     from haft.service.tokens import ClientToken, Tokens
     from haft.service.tool_forms import LIST_FORMS, SINGLE_FORMS, accepted_schema, mcp_definition, tool_definitions
     from haft.service.tool_listing import ListedTools, approval_of, withheld_from
+    from haft.service.transcripts import Transcript, TranscriptEntry, transcript_of
     from haft.service.trust import Proposal, TrustChange, TrustFacade
     from haft.service.uncovered_calls import is_harmless, person_command_in, record_uncovered
     from haft.sources import NOT_DESCRIBED
@@ -169,6 +171,7 @@ else:
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
             "facades.batches": "BatchRun",
+            "facades.changes": "HeldMerge still_in_conflict",
             "facades.paused_runs": "AskedNow",
             "facades.programs": "ProgramPlan",
             "facades.providers": "HostProviders",
@@ -190,6 +193,7 @@ else:
             "sync": "SyncToolService",
             "templates": "TemplateState really_inside template_environments template_state",
             "tokens": "ClientToken Tokens",
+            "transcripts": "Transcript TranscriptEntry transcript_of",
             "tool_forms": "LIST_FORMS SINGLE_FORMS accepted_schema mcp_definition tool_definitions",
             "tool_listing": "ListedTools approval_of withheld_from",
             "trust": "Proposal TrustChange TrustFacade",

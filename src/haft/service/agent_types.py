@@ -69,7 +69,7 @@ def find_agent_types(
     workspace: str, state_home: str, config: Config, env: Mapping[str, str] = os.environ
 ) -> AgentTypes:
     """The types of a workspace."""
-    return AgentTypes(workspace, _tables(config, env), trusted_agents(state_home, workspace), env)
+    return AgentTypes(workspace, _tables(config, env), lambda: trusted_agents(state_home, workspace), env)
 
 
 def model_of(agent: AgentType, config: Config) -> ChosenModel:

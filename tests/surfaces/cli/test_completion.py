@@ -32,9 +32,9 @@ def bash(haft, *words, loading=None):
 def test_commands_and_options(haft):
     assert bash(haft, "haft", "", loading='eval "$(haft completion bash)"') == [
         "tools", "run", "log", "show", "output", "watch", "cancel", "diff", "blame", "undo", "redo", "changes", "inbox",
-        "approve", "reject", "approval", "permissions", "skills", "plugins", "providers", "templates", "toolbox",
-        "serve", "connect", "hook", "store", "tokens", "audit", "config", "trust", "doctor", "completion", "help",
-        "version",
+        "approve", "reject", "approval", "permissions", "agent", "skills", "plugins", "providers", "templates",
+        "toolbox", "serve", "connect", "hook", "store", "tokens", "audit", "config", "trust", "doctor", "completion",
+        "help", "version",
     ]  # fmt: skip
     assert bash(haft, "haft", "tools", "s") == ["show", "search"]
     assert "--source" in bash(haft, "haft", "tools", "list", "--s")

@@ -13,6 +13,7 @@ SHAPES = Path(__file__).parents[3] / "docs" / "reference" / "shapes"
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in SHAPES.glob("*.json")}
 REGISTRY = jsonschema_rs.Registry([(schema["$id"], schema) for schema in SCHEMAS.values()])
 
+FORMS = ("mcp", "openai", "openai-responses", "anthropic")
 CALL = ["tools", "use", "shell", "--command", "echo a; echo b >&2; sleep 300 & exit 3", "--approve", "--config", "k=v"]
 
 
@@ -24,7 +25,7 @@ def test_tools_and_definitions(haft):
     fits("tools", haft("tools", "list", "--all", "--json").json)
     fits("tools", haft("tools", "search", "file", "--json").json)
     fits("tool", haft("tools", "show", "shell", "--json").json)
-    for form in ("mcp", "openai", "openai-responses", "anthropic"):
+    for form in FORMS:
         fits(f"definition-{form}", haft("tools", "show", "shell", "--as", form).json)
         fits(f"definitions-{form}", haft("tools", "list", "--as", form).json)
     fits("definition-amp", haft("tools", "show", "shell", "--as", "amp").json)
@@ -56,6 +57,17 @@ def test_outcomes_runs_events_and_records(haft, words):
     for line in haft("audit", "export").out.splitlines():
         fits("audit-entry", json.loads(line))
     fits("audit-export", haft("audit", "export", "--to", "record.jsonl", "--json").json)
+
+
+def test_types_of_sub_agents(haft):
+    folder = haft.workspace / ".agents" / "agents"
+    folder.mkdir(parents=True)
+    (folder / "odd.md").write_text("---\nname: even\ndescription: D.\n---\n")
+    (folder / "broken.md").write_text("nothing")
+    fits("agent-types", haft("agent", "list", "--json").json)
+    fits("agent-type", haft("agent", "show", "work", "--json").json)
+    fits("checks", haft("agent", "check", "--json").json)
+    fits("trust", haft("trust", "--yes", "--json", HAFT_SUBAGENTS_ENABLED="1").json)
 
 
 def test_batches(haft):
@@ -92,6 +104,10 @@ def test_changes_and_what_became_of_them(haft):
     fits("settled", haft("changes", "apply", held["run"], "--json").json)
     fits("settled", haft("changes", "apply", held["run"], "--json").json)
     fits("settled", haft("changes", "drop", write("--try", content="w")["run"], "--json").json)
+    mine = write("--try", content="v\n" * 5 + "w\n")
+    (haft.workspace / "a.txt").write_text("z\n")
+    fits("settled", haft("changes", "apply", mine["run"], "--merge", "--json").json)
+    fits("settled", haft("changes", "drop", mine["run"], "--json").json)
     parts = haft("tools", "use", "shell", "--command", "echo b > b; echo c > c", "--try", "--json").json
     fits("settled", haft("changes", "apply", parts["run"], "b", "--json").json)
     fits("diff", haft("diff", parts["run"], "--json").json)
@@ -319,7 +335,7 @@ def test_the_version(haft):
 
 def test_every_shape_is_checked_here():
     text = Path(__file__).read_text()
-    forms = {f"definition-{form}" for form in ("mcp", "openai", "anthropic", "amp")}
+    forms = {f"{name}-{form}" for name in ("definition", "definitions") for form in FORMS}
     assert not [name for name in SCHEMAS if f'fits("{name}"' not in text and name not in forms]
 
 

@@ -26,12 +26,12 @@ def is_kept(row: Row) -> bool:
 
 def contents_of(manifest: Manifest) -> Iterator[str]:
     """The content digests of all files in a change set, as they were before and after the run."""
-    for each in manifest.entries:
-        for entry in (each.before, each.after):
-            if _is_content(entry):
-                assert entry is not None
-                assert entry.content is not None
-                yield entry.content
+    bases = map(Entry.from_json, manifest.notes.get("bases", {}).values())
+    for entry in (*(entry for each in manifest.entries for entry in (each.before, each.after)), *bases):
+        if _is_content(entry):
+            assert entry is not None
+            assert entry.content is not None
+            yield entry.content
 
 
 def needs_nothing(row: Row, manifest: Manifest) -> bool:

@@ -201,7 +201,7 @@ class Transact:
         describes it. If the call is cancelled, undo the changes of the calls that it made."""
         try:
             spec = run.tool.spec
-            if scope is None and spec.delegates:
+            if spec.delegates and not nesting.wants_layer(run):
                 outcome = evolve(await proceed(run), changes=NO_CHANGES)  # Each of its calls has its own transaction.
             elif scope is None and spec.effects.readonly and spec.hosting == "in-process":
                 # The call changes nothing, so `_run_tracked` would do the same. A function of the embedding program

@@ -10,18 +10,37 @@ from typing import Any, Final
 from haft.changes import (
     ChangesTool,
     Direction,
+    FileDifference,
     KeptChanges,
+    Merge,
+    MergedText,
+    MergePlan,
     ReversalResult,
     Row,
     Verb,
     difference,
+    plan_merge,
     preview_reversal,
+    show_merge,
 )
-from haft.contracts import BadUsage, Call, Decision, NeedsPerson, Principal, RunId, ToolName, UnknownRun, new_run_id
+from haft.contracts import (
+    BadUsage,
+    Call,
+    Conflict,
+    Decision,
+    NeedsPerson,
+    Principal,
+    RunId,
+    ToolName,
+    UnknownRun,
+    new_run_id,
+)
+from haft.files import shown
 from haft.pipeline import Run
 from haft.service.assembly import Host
 from haft.service.changes import nested_changes_text, nothing_to, rows_for, with_batches
-from haft.values import replace
+from haft.service.text_merge import merge_texts
+from haft.values import dataclass, replace
 
 BY_NAME: Final = Decision(
     action="allow",
@@ -31,7 +50,38 @@ BY_NAME: Final = Decision(
     by="person",
     reason="it was called directly",
 )
+_MOST_NAMED: Final = 5
 BY_AGENT: Final = replace(BY_NAME, by="rule", reason="an agent called it directly")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMerge:
+    """The merge of the held changes of a run with the changes of others."""
+
+    run: str
+    plan: MergePlan
+    merged: tuple[MergedText, ...]
+    """The files that both sides changed."""
+    differences: tuple[FileDifference, ...]
+    """What would change in the workspace's own files. Files that are still in conflict have markers."""
+
+    @property
+    def unmerged(self) -> dict[str, str]:
+        """The paths that are still in conflict, each with the reason."""
+        marked = {each.path: "both sides changed the same lines" for each in self.merged if not each.is_clean}
+        return marked | self.plan.problems
+
+
+def still_in_conflict(merge: HeldMerge) -> Conflict:
+    """The error for a merge that cannot be applied."""
+    paths = [*merge.unmerged]
+    named = ", ".join(f"`{shown(path)}`" for path in paths[:_MOST_NAMED])
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    return Conflict(
+        f"nothing was applied: {named}{more} {'is' if len(paths) == 1 else 'are'} still in conflict",
+        hint=f"`haft changes apply {merge.run} PATH…` applies other paths, and replaces the workspace's own files;"
+        f" `haft changes drop {merge.run}` drops the changes",
+    )
 
 
 class HostChanges:
@@ -71,6 +121,26 @@ class HostChanges:
         found = self._here([self._change_set("apply", run)])[0].run
         return self._settle("apply", [found], principal, paths=paths)
 
+    async def merge(self, run: str) -> HeldMerge:
+        """Merge the held changes of a run with the changes that others have made to the same files. Changes nothing:
+        `apply_merge` applies the result. Raises `ToolFailed` if git is missing."""
+        host = self._host
+        found = self._here([self._change_set("apply", run)])[0].run
+        plan = await asyncio.to_thread(plan_merge, host.changes(), found)
+        config = host.config
+        merged = await merge_texts(plan.texts, found, host.home.path, host.environ, config.limits, config.sandbox_mode)
+        differences = await asyncio.to_thread(lambda: tuple(show_merge(host.changes(), plan, merged)))
+        return HeldMerge(found, plan, tuple(merged), differences)
+
+    def apply_merge(self, merge: HeldMerge, *, who: str | Principal | None = None) -> Run:
+        """Apply a merge that a person has seen. Returns the run that applies it, without waiting for its end. Raises
+        `BadUsage` if some files are still in conflict, and `NeedsPerson` if this method acts for an agent."""
+        principal = self._host.acting(who)
+        principal.must_be_person("apply")
+        if merge.unmerged:
+            raise still_in_conflict(merge)
+        return self._settle("apply", [merge.run], principal, merge=(merge.plan, merge.merged))
+
     def drop(self, run: str, *, who: str | Principal | None = None) -> Run:
         """Drop the held changes of a run. Returns the run that drops them, without waiting for its end."""
         principal = self._host.acting(who)
@@ -95,8 +165,8 @@ class HostChanges:
         self._change_set("diff", run)
         with contextlib.closing(KeptChanges(changes.ledger, changes.blobs)) as kept:
             found = kept.find(run)
-            shown = difference(found.entries, lambda each, side: kept.read(found, each, side))
-            return "".join(each.text for each in shown if each.text)
+            patches = difference(found.entries, lambda each, side: kept.read(found, each, side))
+            return "".join(each.text for each in patches if each.text)
 
     async def diff(self, run: str) -> str:
         """Like `patch`, without blocking the event loop."""
@@ -143,11 +213,20 @@ class HostChanges:
         return rows
 
     def _settle(
-        self, verb: Verb, runs: list[str], principal: Principal, *, force: bool = False, paths: Sequence[str] = ()
+        self,
+        verb: Verb,
+        runs: list[str],
+        principal: Principal,
+        *,
+        force: bool = False,
+        paths: Sequence[str] = (),
+        merge: Merge | None = None,
     ) -> Run:
         arguments: dict[str, Any] = {"runs": runs, **({"force": True} if force else {})}
         if paths:
             arguments["paths"] = list(paths)
+        if merge is not None:
+            arguments["merge"] = True
         pipeline = self._host.running()
         caller = pipeline.within()
         return pipeline.call(
@@ -157,7 +236,7 @@ class HostChanges:
                 arguments=arguments,
                 principal=principal,
                 parent=None if caller is None else caller.id,
-                tool=ChangesTool(verb, self._host.changes(), by_person=principal.kind == "person"),
+                tool=ChangesTool(verb, self._host.changes(), by_person=principal.kind == "person", merge=merge),
                 decision=BY_NAME if principal.kind == "person" else BY_AGENT,
                 secrets=self._host.known(),
             )

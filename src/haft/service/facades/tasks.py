@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from haft.agents import (
+    GO_ON,
     AgentType,
     AgentTypes,
     ModelCall,
@@ -39,7 +40,6 @@ from haft.service.facades.batches import BatchRun
 from haft.storage import ConversationFiles
 from haft.values import replace
 
-GO_ON = "Go on with your task."
 KILLED_AT_END = "the host was killed when the call had done its work: what it wrote is not known"
 _UNFINISHED = ("interrupted", "worker-lost")
 

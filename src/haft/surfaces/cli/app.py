@@ -161,8 +161,10 @@ PERMISSIONS: Final = LazyGroup(
 
 AGENT: Final = LazyGroup(
     "agent",
-    "List, show and check the types of sub-agents.",
+    "Start sub-agents, and list, show and check their types.",
     {
+        "run": ("agent.run:run_agent", "Start a sub-agent, and print its report."),
+        "resume": ("agent.run:resume_agent", "Go on with a task that has ended."),
         "list": ("agent.list:list_agents", "List the types of sub-agents, also those that cannot be used."),
         "show": ("agent.show:show_agent", "Show a type: its tools, model, limits and system prompt."),
         "check": ("agent.check:check_agents", "Find problems in files that define types of sub-agents."),

@@ -9,7 +9,7 @@ holds N answers since the prompt. So one model serves many clients at once, and 
 its conversation ends. Importing this package imports neither pytest nor the service.
 """
 
-from haft.testing.scripted_model.model import ScriptedModel
+from haft.testing.scripted_model.model import RefusedByProvider, ScriptedModel
 from haft.testing.scripted_model.received import ReceivedRequest
 from haft.testing.scripted_model.steps import (
     Attempts,
@@ -38,6 +38,7 @@ __all__ = [
     "Call",
     "Fault",
     "ReceivedRequest",
+    "RefusedByProvider",
     "ScriptedModel",
     "Step",
     "Turn",

@@ -24,11 +24,18 @@ OVER = Turn("script over")
 NO_SCRIPT = Turn("ok")
 
 
+class RefusedByProvider(AssertionError):
+    """A request that a real provider refuses, because the client sent it wrongly."""
+
+
 class ScriptedModel:
     """A model on loopback that says what a test wrote down.
 
     with ScriptedModel() as model:
         prompt = model.task(call("shell", command="ls"), say("done: {{result}}"))
+
+    A request that a real provider refuses, such as one without the result of a call, gets an error, and the `with`
+    raises `RefusedByProvider` at its end. A step that raises is treated in the same way.
 
     `without_tools` is what it answers to requests that offer no tools, such as an agent's request for a title. None:
     these requests get a step of the script, too.
@@ -104,6 +111,7 @@ class ScriptedModel:
     ) -> ReceivedRequest:
         """Record a request and find its answer. For the server."""
         asked = dialect.read(body)
+        asked.check()
         word, step, results = self._progress(asked)
         with self._changed:
             self._attempts[word, step] += 1
@@ -124,8 +132,10 @@ class ScriptedModel:
             self.requests.append(request)
             self._changed.notify_all()
         try:
+            if asked.problem is not None:
+                raise RefusedByProvider(f"request {request.number} ({dialect.name}): {asked.problem}")
             request.answer = self._answer(request)
-        except Exception as error:  # A step of the test failed: the test hears it when the model ends.
+        except Exception as error:  # The client or a step of the test is wrong: the test hears it when the model ends.
             self._failures.append(error)
             request.answer = invalid_request()
         return request

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from haft.contracts import EXIT_CODES, BadUsage, Outcome, UnknownRun, iso_time
+from haft.contracts import EXIT_CODES, BadUsage, Outcome, Rejected, UnknownRun, iso_time, path_to_json
+from haft.surfaces.cli.commands.diff import print_patch
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.person.change_run import tell_conflicts, wait_for_changes
 from haft.surfaces.cli.place import (
@@ -23,9 +25,10 @@ from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
 from haft.surfaces.cli.words.change_states import WORDS
 from haft.surfaces.cli.words.run_completion import complete_changes
 from haft.surfaces.cli.words.times import clock
+from haft.surfaces.text.terminal import is_terminal, one_line
 
 if TYPE_CHECKING:
-    from haft.service import History, Row
+    from haft.service import HeldMerge, History, Row
 
 Verb = Literal["apply", "drop"]
 
@@ -84,15 +87,33 @@ def _count(files: int) -> str:
     metavar="[PATH]...",
     help="Apply only the changes of these paths, and of everything below them.",
 )
+@click.option(
+    "--merge",
+    "merges",
+    is_flag=True,
+    help="Merge the text files that somebody else has changed too. Show the result, and ask.",
+)
+@click.option("--yes", "is_confirmed", is_flag=True, help="With --merge: apply the result without a question.")
 @click.pass_context
-def apply_changes(context: click.Context, run: str, paths: tuple[str, ...]) -> None:
+def apply_changes(
+    context: click.Context, run: str, paths: tuple[str, ...], *, merges: bool, is_confirmed: bool
+) -> None:
     """Apply the held changes of a run to the workspace. `haft diff RUN` shows these changes. With PATH, apply only a
     part of them: the rest stays held.
 
     If someone has changed the same files in the workspace since the run, haft applies nothing and exits with 5. `haft
     diff RUN` then shows the difference from the present files. To overwrite the present files, run `haft changes apply
-    RUN` again."""
-    _settle(context, "apply", run, paths)
+    RUN` again. To keep the changes of both sides, use `--merge`: haft merges each text file from three versions (as
+    the run found it, as the run left it, and as it is now), shows what would be applied, and asks. If a file is still
+    in conflict, haft shows it with conflict markers, applies nothing, and exits with 5."""
+    if is_confirmed and not merges:
+        raise BadUsage("`--yes` needs `--merge`: without it, haft asks nothing")
+    if not merges:
+        _settle(context, "apply", run, paths)
+    elif paths:
+        raise BadUsage("`--merge` merges all changes of a run: call it without PATH")
+    else:
+        _merge(context, run, is_confirmed=is_confirmed)
 
 
 @click.command("drop", cls=HaftCommand)
@@ -101,6 +122,71 @@ def apply_changes(context: click.Context, run: str, paths: tuple[str, ...]) -> N
 def drop_changes(context: click.Context, run: str) -> None:
     """Discard the held changes of a run. The workspace stays as it is."""
     _settle(context, "drop", run)
+
+
+def _merge(context: click.Context, run: str, *, is_confirmed: bool) -> None:
+    require_person("changes apply")
+    options = context.find_object(Globals) or Globals()
+    tell_what_is_logged(options)
+    from haft.service import still_in_conflict
+
+    row = _held("apply", run)
+    merge, outcome = asyncio.run(_perform_merge(row, options, is_confirmed=is_confirmed))
+    failure = None if outcome is None else outcome.error
+    unmerged = [{**path_to_json(path), "reason": reason} for path, reason in merge.unmerged.items()]
+    is_applied = outcome is not None and failure is None
+    if options.json:
+        facts(
+            {
+                "run": row.run,
+                "state": "committed" if is_applied else "held",
+                "files": len(merge.plan.entries),
+                "left": 0 if is_applied else row.files,
+                "conflicts": [] if outcome is None else [each.to_json() for each in outcome.changes.conflicts],
+                "settledBy": None if outcome is None else outcome.run_id,
+                "merged": [path_to_json(each.path) for each in merge.merged if each.is_clean],
+                "unmerged": unmerged,
+                "diff": None if is_applied else "".join(each.text for each in merge.differences if each.text),
+            }
+        )
+    elif is_applied:
+        lines([f"{row.run}: {_count(len(merge.plan.entries))} applied, {_count(len(merge.merged))} merged"])
+        if not options.quiet:
+            say(f"`haft undo {row.run}` takes them back")
+    if failure is not None:
+        complain(failure.message, failure.hint)
+        context.exit(EXIT_CODES.get(failure.code, 1))
+    if unmerged:
+        error = still_in_conflict(merge)
+        complain(error.message, error.hint)
+        context.exit(EXIT_CODES["conflict"])
+
+
+async def _perform_merge(row: Row, options: Globals, *, is_confirmed: bool) -> tuple[HeldMerge, Outcome | None]:
+    """Show what a merge would change, and apply it if the person wants it. Returns the merge, and the outcome of the
+    run that applied it; None if none did."""
+    from haft.service import ToolService
+    from haft.surfaces.cli.person.line_input import confirm
+
+    async with ToolService.open(row.workspace, for_changes=True) as service:
+        merge = await service.changes.merge(row.run)
+        if not options.json:
+            print_patch(merge.differences, options)
+            for path, reason in merge.unmerged.items():
+                say(f"in conflict: {one_line(path)}: {reason}")
+        if merge.unmerged:
+            return merge, None
+        if not is_confirmed:
+            if options.json:
+                return merge, None
+            if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+                raise Rejected(
+                    "nothing was applied: there is no terminal to ask at",
+                    hint=f"look at the result above, then `haft changes apply {row.run} --merge --yes`",
+                )
+            if not await confirm("Apply these changes? [y/N] "):
+                raise Rejected("nothing was applied: you answered no")
+        return merge, await wait_for_changes(service.changes.apply_merge(merge), options)
 
 
 def _settle(context: click.Context, verb: Verb, run: str, paths: tuple[str, ...] = ()) -> None:

@@ -191,7 +191,7 @@ def _print_files(each_file: Iterable[FileDifference], options: Globals, form: Fo
     elif is_terminal(sys.stdout):
         verbatim(line for each in each_file for line in _for_person(each))
     else:
-        _print_patch(each_file, options)
+        print_patch(each_file, options)
 
 
 def _gathered(found: ChangeSet, each_file: Iterable[FileDifference]) -> dict[str, object]:
@@ -222,7 +222,7 @@ def _tell_state(found: ChangeSet, options: Globals) -> None:
         say(f"{found.state}: not in the workspace")
 
 
-def _print_patch(each_file: Iterable[FileDifference], options: Globals) -> None:
+def print_patch(each_file: Iterable[FileDifference], options: Globals) -> None:
     """Print the patch unchanged on stdout, and on stderr the facts that a patch cannot contain."""
     for each in each_file:
         if each.text:

@@ -19,15 +19,17 @@ from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, find_changed, history, history_with, workspace_of, workspace_quietly
 from haft.surfaces.cli.screen.printing import facts, lines, say, table, verbatim
 from haft.surfaces.cli.screen.progress import waiting_words
+from haft.surfaces.cli.screen.task_lines import transcript_lines
 from haft.surfaces.cli.words.change_states import became_of
 from haft.surfaces.cli.words.run_completion import complete_run, complete_status
 from haft.surfaces.cli.words.times import clock, lasted, moment, since
+from haft.surfaces.text.home import state_home
 from haft.surfaces.text.json_text import to_json_text
 from haft.surfaces.text.sandbox import limits_lines, sandbox_lines
 from haft.surfaces.text.terminal import is_terminal, one_line, styled, visible, width
 
 if TYPE_CHECKING:
-    from haft.service import ChangesFacade, ChangesPart, RunRecord
+    from haft.service import ChangesFacade, ChangesPart, RunRecord, Transcript
 
 ROOMY: Final = 100
 """A terminal with at least this width has room for every column in full."""
@@ -206,13 +208,34 @@ def show_run(options: Globals, run: str) -> None:
         parts = [] if changes is None else changes.parts(record.id, record.changed_paths)
         children = [(one.id, one.tool, one.status) for one in kept.children_of(record.id)]
         cache = next((event.facts["cache"] for event in kept.events_beyond(record) if "cache" in event.facts), None)
+    task = _transcript(record)
     if options.json:
         made = [{"id": name, "tool": tool, "status": status} for name, tool, status in children]
-        facts({**record.to_json(), "cache": cache, "children": made, "parts": [part.to_json() for part in parts]})
+        transcript: dict[str, Any] = {} if task is None else {"transcript": task.to_json()}
+        facts(
+            {
+                **record.to_json(),
+                "cache": cache,
+                "children": made,
+                "parts": [part.to_json() for part in parts],
+                **transcript,
+            }
+        )
     else:
         first, *more = _described(record, children, parts, cache)
         verbatim([first])  # Here alone, the run's name is printed in full.
         lines(more)
+        if task is not None:
+            lines(transcript_lines(task))
+
+
+def _transcript(record: RunRecord) -> Transcript | None:
+    """The conversation of a task; None if the run is no task, or nothing of it is stored."""
+    if record.tool != "task":
+        return None
+    from haft.service import transcript_of
+
+    return transcript_of(state_home(), record.id)
 
 
 def _described(

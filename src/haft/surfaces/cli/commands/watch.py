@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import click
 
-from haft.contracts import EXIT_CODES, BadUsage, Event
+from haft.contracts import EXIT_CODES, BadUsage, Event, HaftError, RunId
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import history_with, recover
 from haft.surfaces.cli.screen.printing import complain, data, lines, say
 from haft.surfaces.cli.screen.progress import Progress, waiting_words
+from haft.surfaces.cli.screen.task_lines import task_lines
 from haft.surfaces.cli.words.run_completion import complete_run
 from haft.surfaces.cli.words.times import clock, lasted
 from haft.surfaces.cli.words.usage_errors import RUNS_HINT
@@ -61,10 +63,11 @@ def watch_run(context: click.Context, run: str | None, thread: str | None) -> No
     from haft.service import follow
 
     show = _Stream() if options.json else _Show(options)
-    with history_with(run) as kept:
+    with history_with(run) as kept, _Tasks(options) as tasks:
         record = kept.find(run)
         for event in follow(kept, record.id, _keep_recovering()):
             show(event)
+            tasks.follow_child(event)
         ended = kept.find(record.id)
     error = ended.outcome["error"]
     if error is not None and not options.quiet:
@@ -130,6 +133,43 @@ def _keep_recovering() -> Callable[[], None]:
     return pause
 
 
+class _Tasks:
+    """Follows the tasks that a task starts, and prints what they tell, indented. With `--json`, only the run itself is
+    followed."""
+
+    def __init__(self, options: Globals, depth: int = 1) -> None:
+        self._options = options
+        self._depth = depth
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for each in self._threads:
+            each.join()
+
+    def follow_child(self, event: Event) -> None:
+        """Begin to follow the child that the event is about, if it is a task."""
+        facts = event.facts
+        is_new = event.type == "child" and facts["tool"] == "task" and facts["became"] == "queued"
+        if is_new and not self._options.json and not self._options.quiet:
+            thread = threading.Thread(target=self._follow, args=(facts["child"],), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def _follow(self, run: str) -> None:
+        from haft.service import follow
+
+        before = "  " * self._depth
+        below = _Tasks(self._options, self._depth + 1)
+        with contextlib.suppress(HaftError), below, history_with(run) as kept:
+            for event in follow(kept, RunId(run)):
+                for line in task_lines(event):
+                    say(f"{before}{line}")
+                below.follow_child(event)
+
+
 class _Stream:
     """Prints each event as a line of JSON, for programs."""
 
@@ -174,7 +214,16 @@ class _Show:
                     self._end_line()
                     say(visible(event.text))
             case "progress":
-                self._progress.take(event, may_draw=not self._line_open)
+                self._show_progress(event)
+
+    def _show_progress(self, event: Event) -> None:
+        if "task" not in event.facts:
+            self._progress.take(event, may_draw=not self._line_open)
+        elif not self._quiet:
+            self._progress.clear()
+            self._end_line()
+            for line in task_lines(event):
+                say(line)
 
     def _write(self, text: str) -> None:
         if text:

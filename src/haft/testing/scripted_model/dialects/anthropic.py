@@ -31,14 +31,18 @@ class Anthropic:
         found.temperature, found.output_tokens = body.get("temperature"), body.get("max_tokens")
         for message in body.get("messages", []):
             content = message["content"]
+            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
             if message["role"] == "assistant":
-                found.add("answer")
+                for block in blocks:
+                    found.add_call(block.get("id") if block["type"] == "tool_use" else None)
                 continue
-            for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+            for block in blocks:
                 if block["type"] == "tool_result":
-                    found.add("result", text_of(block.get("content")))
+                    found.add_result(block["tool_use_id"], text_of(block.get("content")))
                 elif block["type"] == "text":
                     found.add("user", block["text"])
+        if found.output_tokens is None:
+            found.problem = "max_tokens: Field required"
         return found
 
     def write(self, body: Mapping[str, Any], turn: Turn) -> tuple[Mapping[str, Any], list[SentEvent]]:

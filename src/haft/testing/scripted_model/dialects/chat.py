@@ -31,8 +31,10 @@ class Chat:
             match message["role"]:
                 case "assistant":
                     found.add("answer")
+                    for call in message.get("tool_calls") or []:
+                        found.add_call(call["id"])
                 case "tool":
-                    found.add("result", text)
+                    found.add_result(message["tool_call_id"], text)
                 case "user":
                     found.add("user", text)
                 case _:

@@ -21,7 +21,7 @@ class Responses:
     path = "/responses"
 
     def read(self, body: Mapping[str, Any]) -> Conversation:
-        found = Conversation(system=body.get("instructions") or "")
+        found = Conversation(system=body.get("instructions") or "", results_follow_calls=False)
         found.temperature, found.output_tokens = body.get("temperature"), body.get("max_output_tokens")
         given = body.get("input") or []
         items = [{"role": "user", "content": given}] if isinstance(given, str) else given
@@ -34,9 +34,9 @@ class Responses:
         for item in items:
             kind, role = item.get("type", "message"), item.get("role")
             if kind.endswith("_call") or kind == "reasoning" or role == "assistant":
-                found.add("answer")
+                found.add_call(item.get("call_id"))
             elif kind.endswith("_output"):
-                found.add("result", text_of(item.get("output")))
+                found.add_result(item.get("call_id"), text_of(item.get("output")))
             elif kind == "message" and role == "user":
                 found.add("user", text_of(item.get("content")))
             elif kind == "message":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Protocol
@@ -10,6 +11,7 @@ from typing import Any, Literal, Protocol
 from haft.testing.scripted_model.steps import Fault, Turn
 from haft.values import dataclass, field
 
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 PIECES = 4
 """The number of pieces in which a text or the arguments of a call come."""
 
@@ -27,11 +29,51 @@ class Conversation:
     system: str = ""
     temperature: float | None = None
     output_tokens: int | None = None
+    results_follow_calls: bool = True
+    """Whether the API demands that the results of all calls of an answer come right after it."""
+    problem: str | None = None
+    """Why the provider would refuse the request; None if it would not."""
+    _waiting: dict[str, None] = field(default_factory=dict)
+    """The ids of the calls without a result."""
 
     def add(self, kind: EventKind, text: str = "") -> None:
         """Add an event. The parts of one answer are one event."""
-        if kind != "answer" or not self.events or self.events[-1][0] != "answer":
+        is_same_answer = kind == "answer" and bool(self.events) and self.events[-1][0] == "answer"
+        if not is_same_answer:
+            if self.results_follow_calls and kind != "result":
+                self.check_results()
             self.events.append((kind, text))
+
+    def add_call(self, call: str | None) -> None:
+        """Add a call of an answer. APIs whose calls have no ids are not checked."""
+        self.add("answer")
+        if call is not None:
+            self._waiting[call] = None
+
+    def add_result(self, call: str | None, text: str) -> None:
+        """Add the result of a call."""
+        self.add("result", text)
+        if call is not None and call not in self._waiting:
+            self.problem = self.problem or f"the result of `{call}` belongs to no call before it, or is its second"
+        elif call is not None:
+            del self._waiting[call]
+
+    def check_results(self) -> None:
+        """Note a problem if calls have no result by now."""
+        if self._waiting:
+            self.problem = self.problem or f"there is no result of {', '.join(self._waiting)}"
+
+    def check(self) -> None:
+        """Note what else a provider refuses, when everything has been added."""
+        self.check_results()
+        if not self.events:
+            self.problem = self.problem or "the request has no message"
+        names = self.tool_names
+        wrong = [
+            name for tool in self.tools if isinstance(tool, str) for name in [tool] if not TOOL_NAME.fullmatch(name)
+        ]
+        if wrong or len({*names}) < len(names):
+            self.problem = self.problem or f"the names of the tools are not valid or not unique: {', '.join(names)}"
 
     @property
     def tool_names(self) -> list[str]:

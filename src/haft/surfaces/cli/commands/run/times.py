@@ -55,13 +55,18 @@ async def run_times(
         outcomes = await asyncio.gather(*(_followed(run, options) for run in runs))
     for each in lines:
         each.end()
+    await let_choose(service, outcomes, options)
+    return outcomes
+
+
+async def let_choose(service: ToolService, outcomes: Sequence[Outcome], options: Globals) -> None:
+    """Show the runs side by side, and let the person apply one of them, if somebody can be asked."""
     if not options.json:
         table(_rows(outcomes))
         if can_review():
             await _choose(service, outcomes, options)
         elif not options.quiet and any(each.changes.state == "held" for each in outcomes):
             say("held: `haft diff RUN`, `haft changes apply RUN [PATH…]`, `haft changes drop RUN`")
-    return outcomes
 
 
 async def _followed(run: Run, options: Globals) -> Outcome:
