@@ -6,7 +6,8 @@ import threading
 import pytest
 from worlds import KINDS, told
 
-from haft import tool
+from haft import ToolService, tool
+from haft.storage import ConversationFiles
 from haft.testing.scripted_model import call, say
 
 
@@ -153,3 +154,27 @@ def test_programs_of_a_task_know_that_a_sub_agent_calls_and_have_lower_limits(wo
     assert alone.output == "is=\n"
     applied = child.outcome["limits"]["applied"]
     assert (applied["max_seconds"], applied["memory_bytes"], applied["max_processes"]) == (60, 1_000_000_000, 128)
+
+
+def test_a_program_without_an_event_loop_starts_and_resumes_tasks(world):
+    prompt = world.model.task(say("first"), say("second"))
+    with ToolService.open_sync(world.workspace, home=world.home, settings=world.settings()) as service:
+        first = service.start_task(prompt).wait()
+        second = service.resume_task(first.run_id).wait()
+    assert (first.output, second.output) == ("first", "second")
+
+
+def test_conversations_are_private_and_go_with_old_data(world):
+    prompt = world.model.task(say("done"))
+
+    async def run():
+        async with world.open() as service:
+            return await service.tasks.start(prompt)
+
+    outcome = asyncio.run(run())
+    (stored,) = (world.home / "conversations").iterdir()
+    assert outcome.run_id in stored.name
+    assert stored.stat().st_mode & 0o077 == 0
+    assert stored.parent.stat().st_mode & 0o077 == 0
+    assert ConversationFiles(str(stored.parent)).remove_before(stored.stat().st_mtime + 1) == 1
+    assert not stored.exists()

@@ -7,7 +7,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from haft.changes import Direction, ReversalResult
 from haft.contracts import BadConfig, Event, Grants, Listing, Outcome, Principal, RunId
@@ -19,6 +19,9 @@ from haft.service.facades.batches import BatchRun
 from haft.service.inbox import Reply
 from haft.service.output_pages import OutputPage
 from haft.toolsets import ToolLike
+
+if TYPE_CHECKING:
+    from haft.service.facades.tasks import HostTasks
 
 T = TypeVar("T")
 
@@ -35,6 +38,8 @@ class Service(Protocol):
     def call(self) -> Callable[..., Run]: ...
     @property
     def batch(self) -> Callable[..., BatchRun]: ...
+    @property
+    def tasks(self) -> HostTasks: ...
     @property
     def plan_batch(self) -> Callable[..., Coroutine[Any, Any, BatchPlan]]: ...
     @property
@@ -176,6 +181,15 @@ class SyncToolService:
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> SyncRun:
         """Call a tool. Returns the run without waiting for its end."""
         return self._started(lambda: self._service.call(name, arguments, **options))
+
+    def start_task(self, prompt: str, **options: Any) -> SyncRun:
+        """Start a task of a sub-agent. Returns its run without waiting for its end. The options are those of
+        `ToolService.tasks.start`."""
+        return self._started(lambda: self._service.tasks.start(prompt, **options))
+
+    def resume_task(self, task: str, prompt: str | None = None, **options: Any) -> SyncRun:
+        """Go on with an ended task. Returns the new run without waiting for its end."""
+        return self._started(lambda: self._service.tasks.resume(task, prompt, **options))
 
     def _started(self, start: Callable[[], Run]) -> SyncRun:
         run = self._on_loop(start)
