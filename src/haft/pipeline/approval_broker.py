@@ -354,6 +354,8 @@ class ApprovalBroker:
             part = {"question": request.question.to_json()}
         if only_for is not None:
             part["run"] = only_for
+        if call.rights:  # Else the digest stays what it was in earlier versions, which may have stored an approval.
+            part["rights"] = [[each.holder, each.readonly, each.restricted] for each in call.rights]
         return policy.fingerprint_of(
             {
                 **part,
@@ -367,7 +369,6 @@ class ApprovalBroker:
                 "grants": call.grants.to_json(),
                 "trial": call.trial,
                 "subagent": call.subagent,
-                "rights": [[each.holder, each.readonly, each.restricted] for each in call.rights],
             }
         )
 
