@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from haft.changes import Direction, ReversalResult
-from haft.contracts import BadConfig, Event, Grants, Listing, Outcome, Principal, RunId
-from haft.pipeline import BatchPlan, Run
+from haft.contracts import ApprovalAnswer, BadConfig, Event, Grants, Listing, Outcome, Principal, RunId
+from haft.pipeline import BatchPlan, Pause, Run
 from haft.policy import Explanation, Waiting
 from haft.runs import RunRecord
 from haft.service.audit_log import AuditLogFacade
@@ -63,6 +63,8 @@ class Service(Protocol):
     @property
     def inbox(self) -> Callable[..., list[Waiting]]: ...
     @property
+    def resume(self) -> Callable[..., Coroutine[Any, Any, Run]]: ...
+    @property
     def approve(self) -> Callable[..., asyncio.Task[Reply]]: ...
     @property
     def reject(self) -> Callable[..., asyncio.Task[Reply]]: ...
@@ -106,6 +108,11 @@ class SyncRun:
         except TimeoutError:
             future.cancel()
             raise
+
+    def pause_or_outcome(self) -> Pause | Outcome:
+        """Wait until the call, or a call below it, needs approval, or until the run has ended. Answer a pause with
+        `SyncToolService.resume`."""
+        return asyncio.run_coroutine_threadsafe(self._run.pause_or_outcome(), self._loop).result()
 
     def __iter__(self) -> Iterator[Event]:
         async def subscribe() -> Any:
@@ -256,6 +263,12 @@ class SyncToolService:
     def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
         """The requests that wait for a person."""
         return self._on_loop(lambda: self._service.inbox(all=all))
+
+    def resume(self, run: str, answer: bool | ApprovalAnswer | None = None, *, request: str | None = None) -> SyncRun:
+        """Go on with a paused run, and answer what it asks. Returns the run of the outermost call."""
+        resumed = self._wait(self._service.resume(run, answer, request=request))
+        assert self._loop is not None
+        return SyncRun(resumed, self._loop)
 
     def approve(self, name: str, **options: Any) -> Reply:
         """Approve a call that waits."""
