@@ -81,8 +81,9 @@ bench: setup  ## measure against peers, in one run
 bench-growth: setup  ## measure how costs grow with files, change sets, runs and tools (long)
 	@$(BIN)/python -m benchmarks.growth
 
-bench-programs: setup  ## measure three programs side by side in haft run, on 100,000 files: start and memory (minutes)
+bench-programs: setup  ## measure programs and tasks side by side, in layers over 100,000 files: start and memory (minutes)
 	@$(BIN)/python -m benchmarks.programs
+	@$(BIN)/python -m benchmarks.layered_tasks
 
 docs: setup  ## write the reference pages and the pictures anew from the code
 	@$(BIN)/python scripts/reference.py

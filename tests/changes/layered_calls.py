@@ -5,7 +5,8 @@ from haft.contracts import Answer, Effects, ToolName, ToolSpec
 
 class Caller:
     """Makes the calls of its argument `calls` one after another, and each list among them as one batch. A call is
-    `[tool, arguments]`. With `layer`, it wants a layer although nobody asks for a trial run."""
+    `[tool, arguments]` or `[tool, arguments, options]`. With `layer`, it wants a layer although nobody asks for a trial
+    run."""
 
     def __init__(self, name="caller"):
         self.spec = ToolSpec(
@@ -36,7 +37,9 @@ class Caller:
                 batch = self.service.batch([tuple(one) for one in each], parent=context.run)
                 said += [self._said(outcome) for outcome in await batch]
             else:
-                said.append(self._said(await context.call(each[0], each[1])))
+                options = each[2] if len(each) > 2 else {}
+                run = self.service.call(each[0], each[1], parent=context.run, **options)
+                said.append(self._said(await run))
         return Answer(text="\n".join(said), result=said)
 
     @staticmethod

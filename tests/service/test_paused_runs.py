@@ -129,7 +129,9 @@ async def test_a_paused_run_outlives_its_host_and_is_resumed_under_its_id(places
     async with opened(places) as service:
         found = await service.paused_runs.find("k")
         assert found.id == name
-        shown = await service.paused_runs.shown(name)
+        asked = await service.paused_runs.asked(name)
+        assert asked.is_only
+        shown = asked.to_json()
         assert (shown["tool"], shown["args"], shown["expiresAt"]) == (*WRITE, None)
         run = await service.resume(name, answer=True)
         assert run.id == name
@@ -161,6 +163,18 @@ async def test_an_answer_from_the_inbox_waits_for_the_program(places):
         outcome = await (await service.resume(name))
         assert outcome.ok
     assert (places["workspace"] / "a.txt").read_text() == "less"
+
+
+@in_a_loop
+async def test_an_answer_to_another_request_does_not_count(places):
+    name = await left_behind(places)
+    async with opened(places) as service:
+        run = await service.resume(name, answer=True, request="a_0123456789")
+        pause = await run.pause_or_outcome()
+        await service.resume(name, answer=True, request="a_0123456789")
+        assert (await run.pause_or_outcome()) is pause
+        await service.resume(name, answer=False, request=pause.request.id)
+        assert (await run).status == "rejected-by-user"
 
 
 @in_a_loop

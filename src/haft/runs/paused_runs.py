@@ -80,21 +80,6 @@ def call_from(record: RunRecord, secrets: Secrets) -> Call:
     )
 
 
-<<<<<<< HEAD
-def _rights_from(facts: Mapping[str, Any]) -> Rights:
-    tools = facts["tools"]
-    return Rights(
-        facts["holder"],
-        tools=None if tools is None else frozenset(tools),
-        readonly=facts["readonly"],
-        restricted=facts["restricted"],
-        binds_subagents_only=facts["bindsSubagentsOnly"],
-        limits=tuple(facts["limits"].items()),
-    )
-
-
-=======
->>>>>>> fix-model
 def asked_by(record: RunRecord) -> Asked | None:
     """What a paused run asks a person; None if it waits for a run below it."""
     asked = (record.paused or {}).get("asked")

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from haft.service.doctor import diagnose
     from haft.service.facades.batches import BatchRun
     from haft.service.facades.changes import HeldMerge, still_in_conflict
+    from haft.service.facades.paused_runs import AskedNow
     from haft.service.facades.programs import ProgramPlan
     from haft.service.facades.providers import HostProviders
     from haft.service.hook_messages import (
@@ -129,7 +130,7 @@ if TYPE_CHECKING:
     from haft.service.sync import SyncToolService
     from haft.service.templates import TemplateState, really_inside, template_environments, template_state
     from haft.service.tokens import ClientToken, Tokens
-    from haft.service.tool_forms import LIST_FORMS, SINGLE_FORMS, mcp_definition, tool_definitions
+    from haft.service.tool_forms import LIST_FORMS, SINGLE_FORMS, accepted_schema, mcp_definition, tool_definitions
     from haft.service.tool_listing import ListedTools, approval_of, withheld_from
     from haft.service.transcripts import Transcript, TranscriptEntry, transcript_of
     from haft.service.trust import Proposal, TrustChange, TrustFacade
@@ -171,6 +172,7 @@ else:
             "previews": "missed_scratch",
             "facades.batches": "BatchRun",
             "facades.changes": "HeldMerge still_in_conflict",
+            "facades.paused_runs": "AskedNow",
             "facades.programs": "ProgramPlan",
             "facades.providers": "HostProviders",
             "programs.program": "AgentFiles CarriedBack Program",
@@ -191,8 +193,8 @@ else:
             "sync": "SyncToolService",
             "templates": "TemplateState really_inside template_environments template_state",
             "tokens": "ClientToken Tokens",
-            "tool_forms": "LIST_FORMS SINGLE_FORMS mcp_definition tool_definitions",
             "transcripts": "Transcript TranscriptEntry transcript_of",
+            "tool_forms": "LIST_FORMS SINGLE_FORMS accepted_schema mcp_definition tool_definitions",
             "tool_listing": "ListedTools approval_of withheld_from",
             "trust": "Proposal TrustChange TrustFacade",
             "haft.agents": "AgentType AgentTypes ChosenModel ListedType",

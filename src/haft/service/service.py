@@ -486,14 +486,15 @@ class ToolService:
 
     # Short forms of the facades' methods. Those that read from disk block the event loop.
 
-    async def resume(self, run: str, answer: bool | ApprovalAnswer | None = None) -> Run:
+    async def resume(self, run: str, answer: bool | ApprovalAnswer | None = None, *, request: str | None = None) -> Run:
         """Go on with a paused run, and answer what it asks. Returns the run of the outermost call. `run` is the run
         that asks, or the outermost one if only one run below it asks. If the host of the run has ended, this host takes
         it over: the same run passes the pipeline again. If several processes try that, one succeeds. The answer counts
         only if nobody has given one in the inbox, and if the call shows the same as before; else the run asks again.
+        With `request`, it counts only if the run still asks the request with this id.
         Raises `BadUsage` if the run cannot be resumed here."""
         given = ApprovalAnswer(approved=answer) if isinstance(answer, bool) else answer
-        return await self.paused_runs.resume(run, given)
+        return await self.paused_runs.resume(run, given, request)
 
     def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
         """The requests that wait for a person: those of this workspace, or with `all` of every workspace. Any process

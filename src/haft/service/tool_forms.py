@@ -45,7 +45,7 @@ def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def openai(spec: ToolSpec) -> dict[str, Any]:
     """The definition for OpenAI's chat completions."""
-    schema, description = _accepted(spec)
+    schema, description = accepted_schema(spec)
     if len(description) > OPENAI_DESCRIPTION:
         description = description[: OPENAI_DESCRIPTION - 1] + "…"
     return {"type": "function", "function": {"name": spec.name, "description": description, "parameters": schema}}
@@ -54,7 +54,7 @@ def openai(spec: ToolSpec) -> dict[str, Any]:
 def openai_responses(spec: ToolSpec) -> dict[str, Any]:
     """The definition for OpenAI's Responses. `strict` is off, because a strict schema may have no optional
     parameters; left out, it would be on."""
-    schema, description = _accepted(spec)
+    schema, description = accepted_schema(spec)
     return {
         "type": "function",
         "name": spec.name,
@@ -67,7 +67,7 @@ def openai_responses(spec: ToolSpec) -> dict[str, Any]:
 def anthropic(spec: ToolSpec) -> dict[str, Any]:
     """The definition for Anthropic's messages. Optional parameters whose names Anthropic refuses are left out. Raises
     `BadUsage` if such a parameter is required."""
-    schema, description = _accepted(spec)
+    schema, description = accepted_schema(spec)
     for name in [each for each in schema["properties"] if not _ANTHROPIC_NAME.fullmatch(each)]:
         if name in schema.get("required", ()):
             raise BadUsage(
@@ -86,7 +86,7 @@ def amp(spec: ToolSpec) -> dict[str, Any]:
     return {"name": name, "description": spec.description, "inputSchema": dict(spec.input_schema)}
 
 
-def _accepted(spec: ToolSpec) -> tuple[dict[str, Any], str]:
+def accepted_schema(spec: ToolSpec) -> tuple[dict[str, Any], str]:
     """The schema as providers accept it, and the description, which also says what the schema lost."""
     schema, rest = for_providers(spec.input_schema)
     description = spec.description.strip()

@@ -315,3 +315,35 @@ def test_paths_that_were_dropped_are_told_from_those_applied(haft):
     diff = haft("diff", run)
     assert "+1\n" in diff.out and "+2" not in diff.out and "dropped: two\n" in diff.err
     assert haft("undo", run).code == 0 and files(haft) == ["a.txt"]
+
+
+def test_a_merge_is_shown_and_applied_only_with_yes(haft):
+    lines = [f"{number}\n" for number in range(9)]
+    file = haft.workspace / "n.txt"
+    file.write_text("".join(lines))
+    run = tried(haft, content="".join(["first\n", *lines[1:]]))
+    file.write_text("".join([*lines[:-1], "last\n"]))
+    assert haft("changes", "apply", run).code == 5
+    shown = haft("changes", "apply", run, "--merge")
+    assert shown.code == 3 and "+first\n" in shown.out and "last" not in shown.out
+    assert f"`haft changes apply {short(run)} --merge --yes`" in shown.err
+    told = haft("changes", "apply", run, "--merge", "--json")
+    assert told.code == 0 and told.json["merged"] == [{"path": "n.txt"}] and told.json["settledBy"] is None
+    assert "+first\n" in told.json["diff"] and state(haft, run) == "held"
+    done = haft("changes", "apply", run, "--merge", "--yes")
+    assert done.code == 0 and f"{short(run)}: 1 path applied, 1 merged\n" in done.out
+    assert file.read_text() == "".join(["first\n", *lines[1:-1], "last\n"])
+    assert haft("undo", run).code == 0
+    assert file.read_text() == "".join([*lines[:-1], "last\n"])
+
+
+def test_what_cannot_be_merged_is_shown_with_markers_and_not_applied(haft):
+    (haft.workspace / "n.txt").write_text("1\n")
+    run = tried(haft, content="2\n")
+    (haft.workspace / "n.txt").write_text("3\n")
+    refused = haft("changes", "apply", run, "--merge", "--yes")
+    assert refused.code == 5 and "+<<<<<<< workspace" in refused.out
+    assert "in conflict: n.txt: both sides changed the same lines" in refused.err
+    assert "nothing was applied: `n.txt` is still in conflict" in refused.err
+    assert (haft.workspace / "n.txt").read_text() == "3\n"
+    assert "`--yes` needs `--merge`" in haft("changes", "apply", run, "--yes").err

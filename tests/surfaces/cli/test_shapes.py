@@ -104,6 +104,10 @@ def test_changes_and_what_became_of_them(haft):
     fits("settled", haft("changes", "apply", held["run"], "--json").json)
     fits("settled", haft("changes", "apply", held["run"], "--json").json)
     fits("settled", haft("changes", "drop", write("--try", content="w")["run"], "--json").json)
+    mine = write("--try", content="v\n" * 5 + "w\n")
+    (haft.workspace / "a.txt").write_text("z\n")
+    fits("settled", haft("changes", "apply", mine["run"], "--merge", "--json").json)
+    fits("settled", haft("changes", "drop", mine["run"], "--json").json)
     parts = haft("tools", "use", "shell", "--command", "echo b > b; echo c > c", "--try", "--json").json
     fits("settled", haft("changes", "apply", parts["run"], "b", "--json").json)
     fits("diff", haft("diff", parts["run"], "--json").json)

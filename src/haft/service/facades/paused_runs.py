@@ -8,13 +8,27 @@ from typing import Any
 
 from haft.contracts import ApprovalAnswer, BadUsage, RunId, UnknownRequest
 from haft.pipeline import Pause, Resumed, Run
-from haft.policy import Inbox
+from haft.policy import Inbox, Waiting
 from haft.runs import Filter, History, RunRecord, asked_by, call_from
 from haft.service.assembly import Host
 from haft.service.inbox import to_json
 from haft.service.paused_runs import cannot_resume, end_waiting, is_waiting, open_tree, root_of
 from haft.service.recovery import recover_into
 from haft.storage import open_stores
+from haft.values import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AskedNow:
+    """What a paused run asks a person."""
+
+    waiting: Waiting
+    is_only: bool
+    """Whether nothing else has been asked for the outermost run before."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The request as `haft inbox --json` prints it."""
+        return to_json(self.waiting)
 
 
 class HostPausedRuns:
@@ -31,26 +45,41 @@ class HostPausedRuns:
             return live[-1]
         return next(iter(await self._host.with_history(lambda history: history.runs(Filter(key=key, limit=1)))), None)
 
-    async def shown(self, run: str) -> dict[str, Any] | None:
-        """What a run that waits for a person asks, as `haft inbox --json` shows it; None if it asks nothing. For the
-        outermost of several runs, what the first run below it asks."""
-        return await self._host.with_history(lambda history: self._shown(history, run))
+    async def has_paused(self, record: RunRecord) -> bool:
+        """Whether a run, or a run below it, has asked a person."""
 
-    def _shown(self, history: History, run: str) -> dict[str, Any] | None:
-        asked = [one for each in open_tree(history, history.find(run)) if (one := asked_by(each)) is not None]
-        opened = contextlib.closing(open_stores(self._host.home).connect())
-        # A host may be killed after it has stored the run, and before the request is in the inbox.
-        with opened as connection, contextlib.suppress(UnknownRequest):
-            return to_json(Inbox(connection).find(asked[0].request)) if asked else None
+        def has_paused(history: History) -> bool:
+            tree = (record, *(history.find(name) for name in history.made_by(record.id)))
+            return any(event.status == "blocked-on-user" for each in tree for event in each.states())
+
+        return await self._host.with_history(has_paused)
+
+    async def asked(self, run: str) -> AskedNow | None:
+        """What a run, or the first run below it, asks a person now, whether or not its host is alive; None if nothing
+        waits for an answer."""
+        return await self._host.with_history(lambda history: self._asked(history, run))
+
+    def _asked(self, history: History, run: str) -> AskedNow | None:
+        record = history.find(run)
+        below = [history.find(name) for name in history.made_by(record.id)]
+        times = sum(event.status == "blocked-on-user" for each in (record, *below) for event in each.states()[:2])
+        with contextlib.closing(open_stores(self._host.home).connect()) as connection:
+            inbox = Inbox(connection)
+            for each in (record, *below):
+                asked = asked_by(each) if each.is_open else None
+                # A host may be killed after it has stored the run, and before the request is in the inbox.
+                with contextlib.suppress(UnknownRequest):
+                    if asked is not None and (waiting := inbox.find(asked.request)).state == "open":
+                        return AskedNow(waiting, is_only=times == 1)
         return None
 
-    async def resume(self, name: str, answer: ApprovalAnswer | None = None) -> Run:
+    async def resume(self, name: str, answer: ApprovalAnswer | None = None, request: str | None = None) -> Run:
         """Go on with a paused run: see `ToolService.resume`."""
         pipeline = self._host.running()
         live = pipeline.live.get(RunId(name))
         if live is not None:
-            return self._answered(live, answer)
-        root, below = await asyncio.to_thread(self._take_over, name, answer)
+            return self._answered(live, answer, request)
+        root, below = await asyncio.to_thread(self._take_over, name, answer, request)
         for record, resumed in below:
             pipeline.take_over(record, resumed)
         pipeline.take_over(*root)
@@ -60,18 +89,19 @@ class HostPausedRuns:
             ending.add_done_callback(self._endings.discard)
         return run
 
-    def _answered(self, run: Run, answer: ApprovalAnswer | None) -> Run:
+    def _answered(self, run: Run, answer: ApprovalAnswer | None, request: str | None) -> Run:
         """The outermost run of a live run, after the request that waits was answered."""
         if run.pausing is None:
             raise BadUsage(f"{run.id} cannot be resumed: its call was not made with `pauses=True`")
         pauses = run.pausing.pauses
         root = self._host.running().live.get(pauses.root, run)
         if answer is not None:
-            _one([each for each in pauses.open if run.id in (each.run, root.id)], root.id, answer)
+            fitting = (each for each in pauses.open if run.id in (each.run, root.id))
+            _one([each for each in fitting if request in (None, each.request.id)], root.id, answer)
         return root
 
     def _take_over(
-        self, name: str, answer: ApprovalAnswer | None
+        self, name: str, answer: ApprovalAnswer | None, request: str | None
     ) -> tuple[tuple[RunRecord, Resumed | None], list[tuple[RunRecord, Resumed | None]]]:
         """Take over a run, all runs above it, and all runs below them that have not ended: the outermost one and the
         others, each with the answer that it got. Raises `BadUsage` if another process has them."""
@@ -87,24 +117,21 @@ class HostPausedRuns:
             raise BadUsage(
                 f"{record.id} belongs to the workspace {record.record['workspace']}", hint="open a service there"
             )
-        asking = [each for each in tree if asked_by(each) is not None]
-        answered: RunId | None = None
-        if answer is not None:
-            asked = [each for each in asking if record.id in (each.id, root.id)]
-            if len(asked) != 1:
-                raise BadUsage(_several(root.id, [each.id for each in asked]))
-            answered = asked[0].id
+        asking = {each.id: asked for each in tree if (asked := asked_by(each)) is not None}
+        fitting = [each for each in asking if record.id in (each, root.id)]
+        if request is not None:
+            fitting = [each for each in fitting if asking[each].request == request]
+        elif answer is not None and len(fitting) != 1:
+            raise BadUsage(_several(root.id, fitting))
         with contextlib.closing(open_stores(host.home).connect(host.lease)) as connection:
             if not connection.runs.take_over([each.id for each in tree], root.host, host.lease.host):
                 raise cannot_resume(root, record.id)
             inbox = Inbox(connection)
             resumed: dict[RunId, Resumed] = {}
-            for each in asking:
-                if (asked_now := asked_by(each)) is not None:
-                    given = answer if each.id == answered else None
-                    known = None if inbox.end(asked_now.request) else inbox.answer_to(asked_now.request)
-                    inbox.end(asked_now.request, "taken")
-                    resumed[each.id] = Resumed(asked_now, given, known)
+            for each, asked in asking.items():
+                known = None if inbox.end(asked.request) else inbox.answer_to(asked.request)
+                inbox.end(asked.request, "taken")
+                resumed[each] = Resumed(asked, answer if [each] == fitting else None, known)
         return (tree[0], resumed.get(tree[0].id)), [(each, resumed.get(each.id)) for each in tree[1:]]
 
     async def _end_left_over(self, run: Run, below: list[RunRecord]) -> None:
