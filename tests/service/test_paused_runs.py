@@ -142,7 +142,7 @@ async def test_a_paused_run_outlives_its_host_and_is_resumed_under_its_id(places
             await service.resume(name, answer=True)
     record = record_of(places, name)
     assert [event.status for event in record.states()] == [
-        "queued", "blocked-on-user", "blocked-on-user", "queued", "in-progress", "done",
+        "queued", "blocked-on-user", "queued", "in-progress", "done",
     ]  # fmt: skip
     assert (places["workspace"] / "a.txt").read_text() == "hello"
     assert service.record.verify().intact
