@@ -93,6 +93,10 @@ class TaskHost(Protocol):
         are none."""
         ...
 
+    def rights_above(self, context: ToolContext) -> tuple[Rights, ...]:
+        """The rights of those who started the task that `context` belongs to."""
+        ...
+
     def start_calls(
         self, calls: Sequence[ModelCall], context: ToolContext, thread: str, rights: Rights
     ) -> Sequence[LiveCall]:
