@@ -7,7 +7,8 @@ import pytest
 from worlds import KINDS, told
 
 from haft import ToolService, tool
-from haft.storage import ConversationFiles
+from haft.service.subagent_checks import subagent_checks
+from haft.storage import ConversationFiles, StateHome
 from haft.testing.scripted_model import call, say
 
 
@@ -178,3 +179,16 @@ def test_conversations_are_private_and_go_with_old_data(world):
     assert stored.parent.stat().st_mode & 0o077 == 0
     assert ConversationFiles(str(stored.parent)).remove_before(stored.stat().st_mtime + 1) == 1
     assert not stored.exists()
+
+
+def test_doctor_says_whether_sub_agents_can_work(world):
+    def checks(settings):
+        (world.workspace / "haft.toml").write_text("")
+        env = {"HOME": str(world.home), "HAFT_HOME": str(world.home), "PATH": "/usr/bin:/bin", **settings}
+        return subagent_checks(StateHome(str(world.home)), str(world.workspace), env)
+
+    on = {"HAFT_SUBAGENTS_ENABLED": "true"}
+    assert checks({}) == []
+    assert [(each.state, each.detail) for each in checks(on)] == [("warn", "no model")]
+    (ready,) = checks({**on, "HAFT_SUBAGENTS_MODEL": "openai-chat:x"})
+    assert (ready.state, ready.detail) == ("ok", "openai-chat:x, 2 types")

@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
 
 from haft.agents.budget import Spent
 from haft.agents.ports import ModelCall
-from haft.contracts import BadUsage, RunId, own_copy
+from haft.contracts import BadUsage, Rights, RunId, own_copy, rights_from
 from haft.values import dataclass, field
 
 VERSION: Final = 1
@@ -40,6 +40,8 @@ class Conversation:
     agent: str
     model: str
     thread: str
+    rights: tuple[Rights, ...] = ()
+    """The rights of those who started the task. They hold too for whoever goes on with it."""
     messages: list[ModelMessage] = field(default_factory=list)
     pending: list[ModelCall] = field(default_factory=list)
     """The calls of the latest answer whose outcomes the model has not got."""
@@ -96,6 +98,7 @@ class Conversation:
             "agent": self.agent,
             "model": self.model,
             "thread": self.thread,
+            "rights": [each.to_json() for each in self.rights],
             "pending": [
                 {
                     "id": call.id,
@@ -125,6 +128,7 @@ class Conversation:
                 facts["agent"],
                 facts["model"],
                 facts["thread"],
+                tuple(map(rights_from, facts["rights"])),
                 ModelMessagesTypeAdapter.validate_json(rest),
                 [ModelCall(**each) for each in facts["pending"]],
                 facts["executions"],
@@ -137,6 +141,11 @@ class Conversation:
             raise BadUsage(f"the conversation of the task is damaged: {error}", hint="start a new task") from None
 
 
+def encodable(text: str) -> str:
+    """The text, with `?` for what cannot be written as UTF-8. A model or a tool may send such text."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def tool_result(tool: str, call: str, text: str) -> ToolReturnPart:
     """The result of a call, framed as data."""
-    return ToolReturnPart(tool_name=tool, content=framing.wrap("tool_result", text, tool_name=tool), tool_call_id=call)
+    return ToolReturnPart(tool_name=tool, content=framing.wrap("tool_result", encodable(text), tool_name=tool), tool_call_id=call)

@@ -25,6 +25,7 @@ from haft.agents.repeats import ENDED, POINTED_OUT, Repeats, pointed_out
 from haft.agents.report import REPORT_TOOL, ReportSchema, summary_of_record
 from haft.agents.requests import ContextFull, OutOfTime, Requests
 from haft.contracts import HaftError, Outcome, Rights, ToolContext, ToolFailed, ToolSpec, new_run_id
+from haft.schema import why_not_json
 from haft.values import dataclass, replace
 
 PAGER: Final = "make a call that shows less of it, such as a range of lines"
@@ -32,8 +33,11 @@ TOO_LONG: Final = (
     "This call was cut off, because it is longer than one answer may be. It was not made. Write it in parts: several "
     "calls, each with less text."
 )
+ENDING: Final = "It was not made, because the task ended."
 FULL: Final = 0.9
 """The part of the model's context that may be in use before old output is dropped."""
+MAX_DEPTH: Final = 100
+"""How deep the arguments of a call may nest."""
 REPORT_NOW: Final = (
     "Your task must end now, because {why}. Make no more calls. Report what you have done, what you have found, and "
     "what is left to do."
@@ -75,7 +79,6 @@ class TaskLoop:
         self._requests = requests
         self._repeats = Repeats()
         self._report_schema = None if kind.output is None else ReportSchema(kind.output)
-        self._names = [spec.name for spec in tools]
         self._system_prompt = system_prompt
         settings: SubagentSettings = host.settings
         self._temperature = settings.temperature if kind.temperature is None else kind.temperature
@@ -88,6 +91,7 @@ class TaskLoop:
                 strict=False,
             )
             for spec in tools
+            if self._report_schema is None or spec.name != REPORT_TOOL
         ]
         if self._report_schema is not None:
             self._tools.append(self._report_schema.tool())
@@ -107,13 +111,13 @@ class TaskLoop:
             while True:
                 why = self._budget.what_is_spent(conversation.last_tokens)
                 if why is not None:
-                    return await self._cut_short(f"{why} are spent")
+                    return await self._cut_short(why)
                 response = await self._ask()
                 report = await self._handle(response)
                 if report is not None:
                     return report
         except OutOfTime:
-            return await self._cut_short(f"its {self._budget.limits.seconds:g} seconds are spent")
+            return await self._cut_short(self._budget.time_is_over)
 
     async def _ask(self) -> ModelResponse:
         """One request to the model. If the conversation is too long for it, old output is dropped."""
@@ -150,7 +154,7 @@ class TaskLoop:
 
     def _add(self, response: ModelResponse) -> None:
         self._conversation.messages.append(response)
-        self._conversation.last_tokens = response.usage.total_tokens
+        self._conversation.last_tokens = max(0, response.usage.total_tokens)
 
     # One answer of the model.
 
@@ -282,6 +286,7 @@ class TaskLoop:
         problems = [problem] if problem else self._report_schema.problems(arguments)
         if not problems:
             result = self._report_schema.result(arguments)
+            self._conversation.answer([tool_result(REPORT_TOOL, call.tool_call_id, "The result was taken.")])
             return Report(text.strip() or json.dumps(result, ensure_ascii=False), result)
         said = "The result is not valid: " + "; ".join(problems)
         self._conversation.answer([tool_result(REPORT_TOOL, call.tool_call_id, said)])
@@ -314,6 +319,9 @@ class TaskLoop:
                 if problem is None and not self._report_schema.problems(arguments):
                     result = self._report_schema.result(arguments)
                     text = text or json.dumps(result, ensure_ascii=False)
+        calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
+        if calls:  # Whoever goes on with the task needs an answer to each of them.
+            conversation.answer([tool_result(each.tool_name, each.tool_call_id, ENDING) for each in calls])
         return Report(f"Cut short: {why}. {text or summary_of_record(conversation)}", result, why)
 
     async def _store(self) -> None:
@@ -330,13 +338,30 @@ class TaskLoop:
 def _arguments_of(call: ToolCallPart) -> tuple[dict[str, Any], str | None]:
     """The arguments of a call, and what is wrong with them."""
     given = call.args
-    if isinstance(given, dict):
-        return given, None
+    problem: str | None
     try:
-        arguments = json.loads(given) if given else {}
+        arguments = json.loads(given) if isinstance(given, str) and given else given or {}
+        problem = "they are nested too deeply" if _is_deep(arguments) else why_not_json(arguments)
+    except RecursionError:
+        arguments, problem = {}, "they are nested too deeply"
     except ValueError as error:
         return {}, f"they are not valid JSON ({error})"
+    if problem is not None:
+        call.args = {}  # Nothing could send them back to the model.
+        return {}, problem
     return (arguments, None) if isinstance(arguments, dict) else ({}, "they are not an object")
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for each in level
+            if isinstance(each, dict | list)
+            for item in (each.values() if isinstance(each, dict) else each)
+        ]
+    return bool(level)
 
 
 def _text_of(outcome: Outcome) -> str:

@@ -17,6 +17,7 @@ from pydantic_ai import exceptions as failures
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import (
     ModelMessage,
+    ModelMessagesTypeAdapter,
     ModelResponse,
     PartDeltaEvent,
     PartStartEvent,
@@ -29,6 +30,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
 from haft.agents.budget import Budget
+from haft.agents.conversation import encodable
 from haft.agents.progress import TaskProgress
 from haft.contracts import BadConfig, ToolFailed
 
@@ -37,6 +39,12 @@ FIRST_WAIT: Final = 1.0
 MAX_WAIT: Final = 60.0
 REQUEST_SECONDS: Final = 300.0
 """The longest that one request may take."""
+MAX_ANSWER: Final = 4_000_000
+"""How many characters one answer may have."""
+MAX_PARTS: Final = 1_000
+"""How many parts: texts and calls."""
+CHARACTERS_IN_TOKEN: Final = 4
+"""How many characters a token has, where the provider does not say how many tokens it used."""
 _ENDED_BY_SERVER: Final = (408, 409, 425, 429)
 """The HTTP status codes below 500 after which the same request may succeed."""
 _FOR_GOOD: Final = (
@@ -79,7 +87,8 @@ async def open_model(name: str, base_url: str) -> AsyncIterator[Model]:
             "there is no model for sub-agents", hint="set `subagents.model`, such as `openai-chat:NAME`, in haft.toml"
         )
     try:
-        model = infer_model(name, provider)
+        # In a thread, because it loads the certificates of the machine.
+        model = await asyncio.to_thread(infer_model, name, provider)
     except (failures.UserError, ImportError, ValueError) as error:
         text = " ".join(str(error).split())
         raise BadConfig(f"`{name}` cannot be used as a model: {text}", hint="see `subagents.model`") from None
@@ -144,6 +153,11 @@ class Requests:
                 failure: Exception = error
             except failures.ModelContextWindowExceededError:
                 raise ContextFull from None
+            except _TooLong:
+                raise ToolFailed(
+                    f"the model `{self._model.model_name}` gave an answer of more than {MAX_ANSWER:_} characters, or of "
+                    f"more than {MAX_PARTS:_} parts"
+                ) from None
             except (failures.AgentRunError, failures.UserError, OSError) as error:
                 failure = error
             wait = _wait_before_retry(failure, attempt)
@@ -161,7 +175,7 @@ class Requests:
         self, messages: Sequence[ModelMessage], parameters: ModelRequestParameters, settings: ModelSettings
     ) -> ModelResponse:
         settings = {**settings, "max_retries": 0}
-        usage = RequestUsage()
+        usage, size, parts = RequestUsage(), 0, 0
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -172,12 +186,22 @@ class Requests:
                     try:
                         async for event in events:
                             self._progress.text(_new_text(event))
+                            size += _size_of(event)
+                            parts += isinstance(event, PartStartEvent)
+                            if size > MAX_ANSWER or parts > MAX_PARTS:
+                                raise _TooLong
                     finally:
                         usage = events.usage
                     response = events.get()
             self._progress.end_text()
         finally:
-            self._budget.spend(usage.total_tokens, self._price_of(usage))
+            tokens = usage.total_tokens
+            if tokens <= 0:  # Some servers do not say how many tokens they used.
+                read = len(ModelMessagesTypeAdapter.dump_json(list(messages))) if size else 0
+                tokens = (read + size) // CHARACTERS_IN_TOKEN
+            self._budget.spend(tokens, max(0.0, self._price_of(usage)))
+        for part in response.parts:
+            _make_encodable(part)
         if not response.parts:
             raise failures.UnexpectedModelBehavior("the answer is empty")
         return response
@@ -195,6 +219,25 @@ class Requests:
             f"the model `{self._model.model_name}` failed: {_words(failure)}",
             hint="`haft agent resume` goes on with the task when the model works again",
         )
+
+
+class _TooLong(Exception):
+    """An answer does not end."""
+
+
+def _size_of(event: Any) -> int:
+    """How many characters a piece of an answer has."""
+    piece = getattr(event, "part", None) or getattr(event, "delta", None)
+    names = ("content", "content_delta", "args", "args_delta", "tool_name", "tool_name_delta")
+    return sum(len(str(value)) for name in names if (value := getattr(piece, name, None)))
+
+
+def _make_encodable(part: Any) -> None:
+    """Replace what cannot be stored, or sent again, in the texts of one part of an answer."""
+    for name in ("content", "args", "tool_name", "tool_call_id"):
+        value = getattr(part, name, None)
+        if isinstance(value, str):
+            setattr(part, name, encodable(value))
 
 
 def _new_text(event: Any) -> str:

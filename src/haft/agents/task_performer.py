@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from haft.agents.agent_type import AgentType
 from haft.agents.budget import Budget, BudgetLimits
 from haft.agents.builtin_types import DEFAULT_TYPE
-from haft.agents.ports import TaskContext, TaskHost
+from haft.agents.ports import GO_ON, NAME, TaskContext, TaskHost, TaskOptions
 from haft.agents.progress import TaskProgress
 from haft.agents.rights import rights_of
-from haft.agents.task import GO_ON, NAME, TaskOptions
 from haft.contracts import Answer, BadConfig, HaftError, RunId, ToolFailed
 from haft.values import dataclass, field
 
@@ -92,7 +91,7 @@ class TaskPerformer:
         model_name = options.model or host.model_for(kind)
         if conversation is None:
             thread = f"{context.thread}:subtask:{context.run}"
-            conversation = Conversation(context.run, kind.name, model_name, thread)
+            conversation = Conversation(context.run, kind.name, model_name, thread, host.rights_above(context))
             conversation.ask(arguments["prompt"], arguments.get("context"))
         else:
             self._take_up(conversation, context, arguments, options)
@@ -128,9 +127,8 @@ class TaskPerformer:
         await loop.store_end("done" if report.cut_short is None else "cut short")
         return report
 
-    @staticmethod
     def _take_up(
-        conversation: Conversation, context: TaskContext, arguments: dict[str, Any], options: TaskOptions
+        self, conversation: Conversation, context: TaskContext, arguments: dict[str, Any], options: TaskOptions
     ) -> None:
         """Go on with a stored conversation: that of this run, which outlived its host, or that of an ended task."""
         if options.resumes is None:
@@ -138,6 +136,7 @@ class TaskPerformer:
         was_over = conversation.ended is not None
         conversation.task = context.run
         conversation.thread = f"{context.thread}:subtask:{context.run}"
+        conversation.rights = self._host.rights_above(context)
         conversation.ended = None
         conversation.spent = type(conversation.spent)()
         conversation.last_tokens = 0

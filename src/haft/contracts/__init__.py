@@ -148,7 +148,7 @@ if TYPE_CHECKING:
     from haft.contracts.principal import Principal, PrincipalKind, check_text
     from haft.contracts.questions import FORM, Question, QuestionAnswer, QuestionMethod
     from haft.contracts.renamed_fields import with_current_names
-    from haft.contracts.rights import Rights, limits_within, restricted_holder, rights_from
+    from haft.contracts.rights import Rights, as_rights, limits_within, restricted_holder, rights_from
     from haft.contracts.secrets import (
         MARK,
         MIN_SECRET_LENGTH,
@@ -217,7 +217,7 @@ else:
             "principal": "Principal PrincipalKind check_text",
             "questions": "FORM Question QuestionAnswer QuestionMethod",
             "frozen_copies": "evolve",
-            "rights": "Rights limits_within restricted_holder rights_from",
+            "rights": "Rights as_rights limits_within restricted_holder rights_from",
             "secrets": "MARK MaskedStream NO_SECRETS MIN_SECRET_LENGTH Secrets named_secrets says_secret texts_in",
             "server_marks": "escaped_marks marked_text",
             "states": "NEXT_STATUSES STATUSES Status TERMINAL",

@@ -70,6 +70,11 @@ def rights_from(facts: Mapping[str, Any]) -> Rights:
     )
 
 
+def as_rights(given: Rights | tuple[Rights, ...] | None) -> tuple[Rights, ...]:
+    """The rights that the caller of a method gave: none, one or several."""
+    return (given,) if isinstance(given, Rights) else given or ()
+
+
 def limits_within(limits: Limits, rights: Iterable[Rights]) -> Limits:
     """These limits, lowered where the rights have lower ones."""
     lowest: dict[str, Any] = {}

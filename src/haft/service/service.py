@@ -31,6 +31,7 @@ from haft.contracts import (
     ThreadId,
     ToolName,
     ToolSpec,
+    as_rights,
     check_text,
     grants_from,
     is_batch_id,
@@ -323,7 +324,7 @@ class ToolService:
         isolation: Isolation | None = None,
         uses_cache: bool = True,
         attachment: Attachment | None = None,
-        rights: Rights | None = None,
+        rights: Rights | tuple[Rights, ...] | None = None,
         pauses: bool = False,
         key: str | None = None,
         run_id: RunId | None = None,
@@ -374,7 +375,7 @@ class ToolService:
                 uses_cache=uses_cache,
                 attachment=attachment,
                 key=key,
-                rights=(() if caller is None else caller.call.rights) + (() if rights is None else (rights,)),
+                rights=(() if caller is None else caller.call.rights) + as_rights(rights),
                 secrets=host.known(env or {}, config or {}) if env or config else host.known(),
             ),
             pauses=pauses,
@@ -394,7 +395,7 @@ class ToolService:
         grants: Grants | Mapping[str, Any] | None = None,
         isolation: Isolation | None = None,
         uses_cache: bool = True,
-        rights: Rights | None = None,
+        rights: Rights | tuple[Rights, ...] | None = None,
     ) -> BatchRun:
         """Make several calls at once. Returns the batch at once: await it for the outcomes in the order given, iterate
         over it for the events of all calls, cancel it. Each call is a pair of a tool's name and arguments, or a table

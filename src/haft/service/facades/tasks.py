@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -29,8 +30,10 @@ from haft.contracts import (
     ToolContext,
     ToolSpec,
     UnknownRun,
+    as_rights,
     new_run_id,
     outcome_from,
+    rights_from,
 )
 from haft.pipeline import BatchedCall, Run
 from haft.runs import RunRecord
@@ -66,17 +69,24 @@ class HostTasks:
 
     def resume(self, task: str, prompt: str | None = None, *, model: str = "", **options: Any) -> Run:
         """Go on with an ended task: a new run with the conversation so far. `prompt` is what the sub-agent is told; the
-        default is to go on. Raises `BadUsage` if the task has not ended, or nothing is stored of it."""
+        default is to go on. The rights of those who started the task still hold. Raises `BadUsage` if the task has not
+        ended, if nothing is stored of it, or if it belongs to another workspace."""
         record = self._host.history().find(task)
         if record.is_open:
             raise BadUsage(f"{record.id} has not ended", hint=f"`haft watch {record.id}` follows it")
-        if self.read_conversation(record.id) is None:
+        if record.record["workspace"] != self._host.root.root:
+            raise BadUsage(
+                f"{record.id} belongs to the workspace {record.record['workspace']}", hint="open a service there"
+            )
+        stored = self.read_conversation(record.id)
+        if stored is None:
             raise BadUsage(
                 f"nothing is stored of the conversation of {record.id}",
                 hint="only tasks of sub-agents that have begun can be resumed",
             )
         agent = record.record["arguments"].get("agent")
         arguments = {"prompt": prompt or GO_ON, **({"agent": agent} if agent else {})}
+        options["rights"] = (*_rights_in(stored), *as_rights(options.get("rights")))
         return self._start(arguments, TaskOptions(record.id, model), options)
 
     def _start(self, arguments: Mapping[str, Any], options: TaskOptions, more: Mapping[str, Any]) -> Run:
@@ -116,7 +126,7 @@ class HostTasks:
         listings = self._host.catalogue.listings(all=True, thread=context.thread)
         allowed = allowed_tools(kind, listings)
         specs = {str(one.spec.name): one.spec for one in listings}
-        rights = self._host.running().caller(context.run).call.rights
+        rights = self.rights_above(context)
         notes = [f"`{name}` was left out: {why}" for name, why in allowed.left_out]
         found = []
         for name in allowed.names:
@@ -131,6 +141,9 @@ class HostTasks:
                 hint="; ".join(notes) or None,
             )
         return found, notes
+
+    def rights_above(self, context: ToolContext) -> tuple[Rights, ...]:
+        return self._host.running().caller(context.run).call.rights
 
     def start_calls(
         self, calls: Sequence[ModelCall], context: ToolContext, thread: str, rights: Rights
@@ -190,6 +203,15 @@ class HostTasks:
 
         await asyncio.to_thread(forget)
         await host.people.forget_thread(thread)
+
+
+def _rights_in(conversation: bytes) -> tuple[Rights, ...]:
+    """The rights of those who started a task, in its stored conversation. Raises `BadUsage` if it is damaged."""
+    try:
+        facts = json.loads(conversation.partition(b"\n")[0])
+        return tuple(map(rights_from, facts["rights"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadUsage(f"the conversation of the task is damaged: {error}", hint="start a new task") from None
 
 
 def _found(find: Callable[[str], RunRecord], run: str) -> RunRecord | None:

@@ -35,7 +35,7 @@ def _lines(told: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"“{cut(line)}”" for line in told["text"].splitlines() if line.strip())
         case "tool-execution":
             failed = "" if told["status"] == "done" else f" ({told['status']})"
-            yield f"{told['toolName']} {cut(to_json_text(told['arguments']))}{failed}"
+            yield f"{cut(told['toolName'])} {cut(to_json_text(told['arguments']))}{failed}"
             shown = (line for line in told["result"].splitlines() if line.strip() and not line.startswith("[haft]"))
             first = next(shown, "")
             if first:
@@ -59,7 +59,7 @@ def transcript_lines(task: Transcript) -> Iterator[str]:
     yield f"  {spent['cycles']} cycles, {spent['tokens']:_} tokens, {spent['calls']} calls, {spent['seconds']:.0f} s"
     titles = {"prompt": "told", "text": "wrote", "call": "called", "result": "result"}
     for entry in task.entries:
-        title = titles[entry.kind] if entry.tool is None else f"{titles[entry.kind]} {entry.tool}"
+        title = titles[entry.kind] if entry.tool is None else f"{titles[entry.kind]} {cut(entry.tool)}"
         yield styled(visible(f"{title}:"), "bold", sys.stdout)
         shown = entry.text.splitlines()
         most = len(shown) if entry.kind in ("prompt", "text") else MOST_RESULT_LINES
