@@ -155,8 +155,8 @@ class Requests:
                 raise ContextFull from None
             except _TooLong:
                 raise ToolFailed(
-                    f"the model `{self._model.model_name}` gave an answer of more than {MAX_ANSWER:_} characters, or of "
-                    f"more than {MAX_PARTS:_} parts"
+                    f"the model `{self._model.model_name}` gave an answer of more than {MAX_ANSWER:_} characters, or "
+                    f"of more than {MAX_PARTS:_} parts"
                 ) from None
             except (failures.AgentRunError, failures.UserError, OSError) as error:
                 failure = error
@@ -227,7 +227,9 @@ class _TooLong(Exception):
 
 def _size_of(event: Any) -> int:
     """How many characters a piece of an answer has."""
-    piece = getattr(event, "part", None) or getattr(event, "delta", None)
+    if not isinstance(event, PartStartEvent | PartDeltaEvent):
+        return 0
+    piece = event.part if isinstance(event, PartStartEvent) else event.delta
     names = ("content", "content_delta", "args", "args_delta", "tool_name", "tool_name_delta")
     return sum(len(str(value)) for name in names if (value := getattr(piece, name, None)))
 

@@ -579,7 +579,8 @@ def _purpose_of(run: Run) -> str | None:
     prompt = run.call.arguments.get("prompt") if run.tool.spec.delegates else None
     if not isinstance(prompt, str):
         return None
-    return run.call.secrets.masked_text(prompt if len(prompt) <= MAX_PURPOSE else f"{prompt[:MAX_PURPOSE]}…")
+    masked = run.call.secrets.masked_text(prompt)
+    return masked if len(masked) <= MAX_PURPOSE else f"{masked[:MAX_PURPOSE]}…"
 
 
 def waiting_facts(request: ApprovalRequest) -> dict[str, Any]:

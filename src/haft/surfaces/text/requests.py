@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 MOST_LINES: Final = 200
 """How many lines of a diff are shown at most."""
 MOST_COLUMNS: Final = 1000
+MOST_TASK_LINES: Final = 12
+"""How many lines of the task of a sub-agent are shown at most."""
 
 
 def call_lines(
@@ -90,7 +92,11 @@ def _callers(request: ApprovalRequest) -> Iterator[str]:
     yield from _wrapped("called by", f"{' → '.join(map(one_line, callers))}: {verb} for the answer")
     for run, purpose in zip(request.chain, request.chain_purposes, strict=False):
         if purpose is not None:
-            yield from _wrapped(f"the task of {one_line(run)}, in words that a model may have written", purpose)
+            written = "\n".join(line for line in purpose.splitlines() if line.strip())
+            shown = [*_wrapped(f"the task of {one_line(run)}, in words that a model may have written", written)]
+            yield from shown[:MOST_TASK_LINES]  # A long task must not push the call out of sight.
+            if len(shown) > MOST_TASK_LINES:
+                yield f"  … {len(shown) - MOST_TASK_LINES} more lines: `haft show {one_line(shortened(run))}` shows all"
 
 
 def _connection(request: ApprovalRequest) -> Iterator[str]:

@@ -207,7 +207,7 @@ class _Show:
                 self._progress.clear()
                 if not self._quiet:
                     self._end_line()
-                    say(f"{event.facts['child']} {event.facts['tool']} {event.facts['became']}")
+                    say(one_line(f"{event.facts['child']} {event.facts['tool']} {event.facts['became']}"))
             case "connection":
                 self._progress.clear()
                 if not self._quiet:
