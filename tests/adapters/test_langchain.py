@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from journeys import JOURNEYS
+from journeys import JOURNEYS, run_example
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import MessagesState, StateGraph
@@ -59,3 +59,8 @@ class Driver:
 @pytest.mark.parametrize("journey", JOURNEYS, ids=lambda each: each.__name__)
 def test_the_journeys(world, journey):
     asyncio.run(journey(Driver, world))
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_example(world, monkeypatch, capsys):
+    run_example("langgraph_agent", "gpt-5.2", world, monkeypatch, capsys)

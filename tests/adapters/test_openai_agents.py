@@ -3,11 +3,12 @@
 import asyncio
 
 import pytest
-from journeys import JOURNEYS
+from journeys import JOURNEYS, WRITE, run_example, statuses
 
 from agents import Agent, OpenAIResponsesModel, RunConfig, Runner, RunState
 from haft import ApprovalAnswer
 from haft.adapters.openai_agents import HaftTools
+from haft.testing.scripted_model import call, say
 
 
 class Driver:
@@ -52,3 +53,22 @@ class Driver:
 @pytest.mark.parametrize("journey", JOURNEYS, ids=lambda each: each.__name__)
 def test_the_journeys(world, journey):
     asyncio.run(journey(Driver, world))
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_example(world, monkeypatch, capsys):
+    run_example("openai_agents_agent", "gpt-5.2", world, monkeypatch, capsys)
+
+
+def test_a_tool_that_is_approved_for_good_in_the_framework_is_not_asked_about_again(world):
+    async def main():
+        prompt = world.model.task(WRITE, call("write_file", path="b.txt", content="b"), say("ready"))
+        async with world.open(Driver) as (service, agent):
+            result, _asked = await agent.start(prompt)
+            state = result.to_state()
+            state.approve(result.interruptions[0], always_approve=True)
+            result, asked = await agent._run(state)
+            assert (result.final_output, asked) == ("ready", [])
+            assert statuses(service, "write_file") == ["done", "done"]
+
+    asyncio.run(main())

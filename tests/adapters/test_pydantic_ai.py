@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from journeys import JOURNEYS
+from journeys import JOURNEYS, run_example, waiting_in_the_inbox_by_option
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.models.openai import OpenAIChatModel
@@ -58,3 +58,12 @@ def _given(answer):
 @pytest.mark.parametrize("journey", JOURNEYS, ids=lambda each: each.__name__)
 def test_the_journeys(world, journey):
     asyncio.run(journey(Driver, world))
+
+
+def test_waiting_in_the_inbox_is_an_option(world):
+    asyncio.run(waiting_in_the_inbox_by_option(Driver, world))
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_example(world, monkeypatch, capsys):
+    run_example("pydantic_ai_agent", "openai-chat:gpt-5.2", world, monkeypatch, capsys)

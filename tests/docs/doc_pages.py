@@ -4,6 +4,8 @@ The convention, visible in every page:
 
 - A `python` block is a complete program. It is run, and must end well. An `output` block right after it is what it
   prints.
+- A `python example` block is a file of `examples/frameworks` to the letter, without its docstring. tests/adapters runs
+  it.
 - A `python await` block awaits at the top level. It is `docs/examples/first_call.py` to the letter, and run there.
 - A `console` block is a terminal: lines that begin with `$ ` are typed into bash, the others are what appears. `…`
   stands for anything. A line that ends with a question of haft shows what is typed after it.

@@ -11,7 +11,7 @@ from doc_terminal import matches, play
 
 from warm import Warm
 
-LANGUAGES = {"python", "python await", "output", "console", "toml", "sh", "text", "json"}
+LANGUAGES = {"python", "python await", "python example", "output", "console", "toml", "sh", "text", "json"}
 SHOWN = {"python", "console"}
 
 
@@ -88,3 +88,9 @@ def test_a_page_shows_the_first_call_to_the_letter():
     file = (DOCS / "examples" / "first_call.py").read_text()
     shown = [block.text for page in pages() for block in blocks(page) if block.language == "python await"]
     assert shown == [file[file.index("from haft import") :]]
+
+
+def test_a_page_shows_the_examples_of_frameworks_to_the_letter():
+    files = [path.read_text() for path in (ROOT / "examples" / "frameworks").glob("*.py")]
+    shown = [block.text for page in pages() for block in blocks(page) if block.language == "python example"]
+    assert sorted(shown) == sorted(file[file.index("import asyncio") :] for file in files)

@@ -12,6 +12,8 @@ from haft.testing.scripted_model import ScriptedModel
 
 
 @pytest.fixture
-def world(tmp_path):
+def world(tmp_path, monkeypatch):
+    # The client of each task loads all certificates of the machine, which takes half of its time, and uses none.
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
     with ScriptedModel() as model:
         yield World(tmp_path, model)

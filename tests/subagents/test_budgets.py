@@ -35,7 +35,11 @@ def test_the_defaults_are_those_of_the_specification(world):
 
 @pytest.mark.parametrize(
     ("settings", "says"),
-    [({"cycles": 2}, "its 2 cycles"), ({"tokens": 1_030}, "its 1,030 tokens"), ({"cycles": 1}, "its 1 cycle")],
+    [
+        ({"cycles": 2}, "its 2 cycles"),
+        ({"tokens": 1_030}, "its 1,030 tokens are spent"),
+        ({"cycles": 1}, "its 1 cycle is spent"),
+    ],
 )
 def test_a_spent_budget_ends_with_one_report(world, settings, says):
     prompt = world.model.task(*MANY, say("what I have seen"))
@@ -169,3 +173,10 @@ def test_retries_are_told_and_counted(world):
     waiting = [each["message"] for each in objects if each.get("state") == "waiting"]
     assert len(waiting) == 1
     assert "500" in waiting[0]
+
+
+@pytest.mark.parametrize(("limit", "is_cut"), [(0.001, True), (1.0, False)])
+def test_the_cost_is_that_which_pydantic_ai_computes(world, limit, is_cut):
+    prompt = world.model.task(MANY[0].used(20_000, 100), say("done"))
+    outcome, _objects = perform(world, prompt, cost=limit, model="openai-chat:gpt-4o-mini")
+    assert outcome.output == ("Cut short: its money is spent. done" if is_cut else "done")

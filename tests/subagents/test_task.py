@@ -6,7 +6,9 @@ import threading
 import pytest
 from worlds import KINDS, told
 
-from haft import tool
+from haft import ToolService, tool
+from haft.service.subagent_checks import subagent_checks
+from haft.storage import ConversationFiles, StateHome
 from haft.testing.scripted_model import call, say
 
 
@@ -153,3 +155,40 @@ def test_programs_of_a_task_know_that_a_sub_agent_calls_and_have_lower_limits(wo
     assert alone.output == "is=\n"
     applied = child.outcome["limits"]["applied"]
     assert (applied["max_seconds"], applied["memory_bytes"], applied["max_processes"]) == (60, 1_000_000_000, 128)
+
+
+def test_a_program_without_an_event_loop_starts_and_resumes_tasks(world):
+    prompt = world.model.task(say("first"), say("second"))
+    with ToolService.open_sync(world.workspace, home=world.home, settings=world.settings()) as service:
+        first = service.start_task(prompt).wait()
+        second = service.resume_task(first.run_id).wait()
+    assert (first.output, second.output) == ("first", "second")
+
+
+def test_conversations_are_private_and_go_with_old_data(world):
+    prompt = world.model.task(say("done"))
+
+    async def run():
+        async with world.open() as service:
+            return await service.tasks.start(prompt)
+
+    outcome = asyncio.run(run())
+    (stored,) = (world.home / "conversations").iterdir()
+    assert outcome.run_id in stored.name
+    assert stored.stat().st_mode & 0o077 == 0
+    assert stored.parent.stat().st_mode & 0o077 == 0
+    assert ConversationFiles(str(stored.parent)).remove_before(stored.stat().st_mtime + 1) == 1
+    assert not stored.exists()
+
+
+def test_doctor_says_whether_sub_agents_can_work(world):
+    def checks(settings):
+        (world.workspace / "haft.toml").write_text("")
+        env = {"HOME": str(world.home), "HAFT_HOME": str(world.home), "PATH": "/usr/bin:/bin", **settings}
+        return subagent_checks(StateHome(str(world.home)), str(world.workspace), env)
+
+    on = {"HAFT_SUBAGENTS_ENABLED": "true"}
+    assert checks({}) == []
+    assert [(each.state, each.detail) for each in checks(on)] == [("warn", "no model")]
+    (ready,) = checks({**on, "HAFT_SUBAGENTS_MODEL": "openai-chat:x"})
+    assert (ready.state, ready.detail) == ("ok", "openai-chat:x, 2 types")

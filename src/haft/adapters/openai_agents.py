@@ -95,9 +95,7 @@ class HaftTools:
         if name != WAIT_TOOL:
             return await self._calls.call(name, arguments, _key(name, call))
         self._waits[call] = key = str(arguments.get("call"))
-        if key not in await self._calls.waiting():
-            return ModelAnswer("no call of yours with this id waits", is_error=True)
-        return await self._calls.call(key.partition(":")[0], {}, key)
+        return await self._calls.call(key.partition(":")[0], {}, key, exists=True)
 
     async def _invoke(self, name: str, given: str, call: str) -> Any:
         try:
@@ -107,8 +105,12 @@ class HaftTools:
         key = str(arguments.get("call")) if name == WAIT_TOOL else _key(name, call)
         state: PausedCall | ModelAnswer | None = self._answers.pop(call, None)
         if state is None:  # The SDK invokes a tool only after its call was approved.
-            await self._calls.answer(key, ApprovalAnswer(approved=True))
-            state = await self._state(name, arguments, call)
+            tool, yes = key.partition(":")[0], ApprovalAnswer(approved=True)
+            was_made = await self._calls.answer(key, yes)
+            state = await self._calls.call(tool, arguments, key, exists=True if name == WAIT_TOOL else None)
+            if not was_made and isinstance(state, PausedCall) and not state.facts["chain"]:
+                await self._calls.answer(key, yes)  # `always_approve`: the SDK did not ask about this call.
+                state = await self._calls.call(tool, arguments, key)
         if isinstance(state, PausedCall):
             return _AGAIN.format(call=key, tool=state.facts["tool"], reason=state.facts["reason"])
         return _content(state)
@@ -118,7 +120,7 @@ class HaftTools:
         for key in await self._calls.waiting():
             tool, _, call = key.partition(":")
             if name == WAIT_TOOL:
-                tool, call = name, next((wait for wait, each in self._waits.items() if each == key), "")
+                tool, call = name, next((wait for wait in reversed(self._waits) if self._waits[wait] == key), "")
             if tool == name and context.is_tool_approved(name, call) is False:
                 message = context.get_rejection_message(name, call)
                 await self._calls.answer(key, ApprovalAnswer(approved=False, message=message))

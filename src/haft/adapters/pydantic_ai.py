@@ -62,7 +62,7 @@ class HaftToolset(AbstractToolset[Any]):
         if ctx.tool_call_approved:
             seen = (ctx.tool_call_metadata or {}).get("request")
             await self._calls.answer(key, ApprovalAnswer(approved=True), seen, tool_args)
-        state = await self._calls.call(name, tool_args, key, may_exist=ctx.tool_call_approved)
+        state = await self._calls.call(name, tool_args, key, exists=None if ctx.tool_call_approved else False)
         if isinstance(state, PausedCall):
             raise ApprovalRequired(metadata=state.to_json())
         return _returned(state)

@@ -120,18 +120,20 @@ class ToolCalls:
         return Rights("a sub-agent of this agent", frozenset(names), binds_subagents_only=True)
 
     async def call(
-        self, name: str, arguments: Mapping[str, Any], key: str, *, pauses: bool = True, may_exist: bool = True
+        self, name: str, arguments: Mapping[str, Any], key: str, *, pauses: bool = True, exists: bool | None = None
     ) -> PausedCall | ModelAnswer:
-        """Make a call; or, if it `may_exist`, find the call that was made under this key. Returns what the model reads,
-        or what needs approval. Without `pauses`, the call does not pause. If the waiting task is cancelled, the call
-        is, too."""
+        """Find the call that was made under this key, or make it. `exists` says whether it was made, if that is known.
+        Returns what the model reads, or what needs approval. Without `pauses`, the call does not pause. If the waiting
+        task is cancelled, the call is, too."""
         try:
             if name == PAGER_TOOL and self.service.catalogue.listing(name) is None:
                 return await self._page(arguments)
             if not self._offers(name):
                 return ModelAnswer(f"there is no tool called `{name}`", is_error=True)
             key, pauses = self._prefix + key, self._pauses and pauses
-            found = await self._found(key) if pauses and may_exist else None
+            found = await self._found(key) if pauses and exists is not False else None
+            if found is None and exists:
+                return ModelAnswer("you have no such call", is_error=True)
             if found is None:
                 found = self.service.call(
                     name, arguments, pauses=pauses, key=key, rights=self._rights(), **self._options
@@ -154,14 +156,15 @@ class ToolCalls:
         answer: ApprovalAnswer,
         request: str | None = None,
         arguments: Mapping[str, Any] | None = None,
-    ) -> None:
+    ) -> bool:
         """Answer what the call with this key asks. `request` is the request that the person saw, if that is known. The
         answer is not used if the call has one already, or asks something else by now. `arguments` are those with which
-        the framework goes on: if they are not those of the call, the person has changed them."""
+        the framework goes on: if they are not those of the call, the person has changed them. Returns whether there is
+        such a call."""
         key = self._prefix + key
         paused, found = self._paused.pop(key, None), await self._found(key)
         if found is None:
-            return
+            return False
         given = self._given.get(key)
         if not isinstance(found, Run):
             given = (found.paused or {}).get("arguments")
@@ -169,11 +172,12 @@ class ToolCalls:
             if paused is None and asked is not None and (request is not None or asked.is_only):
                 paused = _paused_call(asked)
         if paused is None:
-            return
+            return True
         if arguments is not None and given is not None and arguments != given and not paused.facts["chain"]:
             answer = replace(answer, arguments=arguments)
         with contextlib.suppress(BadUsage):  # The run has ended meanwhile.
             self._runs[key] = await self.service.resume(paused.run, answer, request=request or paused.request)
+        return True
 
     def asks(self, key: str, request: str) -> bool:
         """Whether the call with this key still waits for the answer to this request."""

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from haft.agents.builtin_types import BUILTIN_TYPES, DEFAULT_TYPE, EXPLORE, READING_TOOLS, WORK
     from haft.agents.front_matter import Definition, parse_definition
     from haft.agents.model_names import ChosenModel, chosen_model
-    from haft.agents.ports import ModelCall, SubagentSettings, TaskHost
+    from haft.agents.ports import GO_ON, ModelCall, SubagentSettings, TaskHost, TaskOptions
     from haft.agents.prompts import DEFAULT_PROMPT, system_prompt
-    from haft.agents.task import GO_ON, Task, TaskOptions
+    from haft.agents.task import Task
     from haft.agents.tool_names import AllowedTools, allowed_tools, unknown_reason
     from haft.agents.type_files import TypeFile, read_file
     from haft.agents.type_reader import unknown_key_notes
@@ -28,9 +28,9 @@ else:
             "builtin_types": "BUILTIN_TYPES DEFAULT_TYPE EXPLORE READING_TOOLS WORK",
             "front_matter": "Definition parse_definition",
             "model_names": "ChosenModel chosen_model",
-            "ports": "ModelCall SubagentSettings TaskHost",
+            "ports": "GO_ON ModelCall SubagentSettings TaskHost TaskOptions",
             "prompts": "DEFAULT_PROMPT system_prompt",
-            "task": "GO_ON Task TaskOptions",
+            "task": "Task",
             "tool_names": "AllowedTools allowed_tools unknown_reason",
             "type_files": "TypeFile read_file",
             "type_reader": "unknown_key_notes",

@@ -101,19 +101,23 @@ class Budget:
         return own if self.above is None else min(own, self.above.depth_left - 1)
 
     def what_is_spent(self, next_request: int = 0) -> str | None:
-        """Which limit is spent up, in words, so that no cycle can begin; None if none is. `next_request` is how many
+        """Which limit is reached, in words, so that no cycle can begin; None if none is. `next_request` is how many
         tokens the next request will need at least."""
         if self.spent.cycles >= self.limits.cycles:
-            return f"its {_amount(self.limits.cycles, 'cycle')}"
+            return f"its {_are_spent(self.limits.cycles, 'cycle')}"
         if self.tokens_left <= next_request:
-            return (
-                f"its {_amount(self.limits.tokens, 'token')}" if self._own_tokens_bind() else "the tokens of its caller"
-            )
+            own = f"its {_are_spent(self.limits.tokens, 'token')}"
+            return own if self._own_tokens_bind() else "the tokens of its caller are spent"
         if self.seconds_left <= 0:
-            return f"its {self.limits.seconds:g} seconds"
+            return self.time_is_over
         if (left := self.cost_left) is not None and left <= 0:
-            return "its budget of money"
+            return "its money is spent"
         return None
+
+    @property
+    def time_is_over(self) -> str:
+        """What is said when the time is over."""
+        return f"its {self.limits.seconds:g} seconds are spent"
 
     def _own_tokens_bind(self) -> bool:
         return self.above is None or self.limits.tokens - REPORT_TOKENS - self.spent.tokens <= self.above.tokens_left
@@ -139,5 +143,5 @@ class Budget:
             self.above.spend(tokens, cost)
 
 
-def _amount(number: float, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+def _are_spent(number: float, what: str) -> str:
+    return f"{number:,} {what} is spent" if number == 1 else f"{number:,} {what}s are spent"

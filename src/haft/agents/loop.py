@@ -111,13 +111,13 @@ class TaskLoop:
             while True:
                 why = self._budget.what_is_spent(conversation.last_tokens)
                 if why is not None:
-                    return await self._cut_short(f"{why} are spent")
+                    return await self._cut_short(why)
                 response = await self._ask()
                 report = await self._handle(response)
                 if report is not None:
                     return report
         except OutOfTime:
-            return await self._cut_short(f"its {self._budget.limits.seconds:g} seconds are spent")
+            return await self._cut_short(self._budget.time_is_over)
 
     async def _ask(self) -> ModelResponse:
         """One request to the model. If the conversation is too long for it, old output is dropped."""

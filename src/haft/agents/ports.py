@@ -1,15 +1,30 @@
-"""What a task needs from its host: to make calls, and to keep conversations."""
+"""What a task is told besides its arguments, and what it needs from its host: calls, and stored conversations."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from haft.contracts import Outcome, Principal, Rights, RunId, ToolContext, ToolSpec
+from haft.contracts import Outcome, Principal, Rights, RunId, ToolContext, ToolName, ToolSpec
 from haft.values import dataclass
 
 if TYPE_CHECKING:
     from haft.agents.agent_type import AgentType
+
+
+NAME: Final = ToolName("task")
+GO_ON: Final = "Go on with your task."
+"""What a sub-agent is told that goes on, if a person says nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOptions:
+    """What the program or the person that starts a task says about it, besides its arguments."""
+
+    resumes: RunId | None = None
+    """The task whose conversation goes on."""
+    model: str = ""
+    """The model, instead of that of the type."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,8 @@ async def open_model(name: str, base_url: str) -> AsyncIterator[Model]:
             "there is no model for sub-agents", hint="set `subagents.model`, such as `openai-chat:NAME`, in haft.toml"
         )
     try:
-        model = infer_model(name, provider)
+        # In a thread, because it loads the certificates of the machine.
+        model = await asyncio.to_thread(infer_model, name, provider)
     except (failures.UserError, ImportError, ValueError) as error:
         text = " ".join(str(error).split())
         raise BadConfig(f"`{name}` cannot be used as a model: {text}", hint="see `subagents.model`") from None

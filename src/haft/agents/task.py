@@ -12,31 +12,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from haft.agents.builtin_types import DEFAULT_TYPE
-from haft.contracts import DELEGATES, Answer, HaftError, RunId, ToolContext, ToolName, ToolSpec
+from haft.agents.ports import NAME, TaskContext, TaskHost, TaskOptions
+from haft.contracts import DELEGATES, Answer, HaftError, RunId, ToolContext, ToolSpec
 from haft.files import digest_of
-from haft.values import dataclass
 
 if TYPE_CHECKING:
-    from haft.agents.ports import TaskContext, TaskHost
     from haft.agents.task_performer import TaskPerformer
 
-NAME: Final = ToolName("task")
-GO_ON: Final = "Go on with your task."
-"""What a sub-agent is told that goes on, if a person says nothing else."""
 DESCRIPTION: Final = (
     "Delegate a self-contained task to a sub-agent, which works with its own set of tools and reports at the end. The "
     "sub-agent sees nothing of your conversation: say in `prompt` everything that it must know and what to report."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TaskOptions:
-    """What the program or the person that starts a task says about it, besides its arguments."""
-
-    resumes: RunId | None = None
-    """The task whose conversation goes on."""
-    model: str = ""
-    """The model, instead of that of the type."""
 
 
 class Task:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from haft.agents.agent_type import AgentType
 from haft.agents.budget import Budget, BudgetLimits
 from haft.agents.builtin_types import DEFAULT_TYPE
-from haft.agents.ports import TaskContext, TaskHost
+from haft.agents.ports import GO_ON, NAME, TaskContext, TaskHost, TaskOptions
 from haft.agents.progress import TaskProgress
 from haft.agents.rights import rights_of
-from haft.agents.task import GO_ON, NAME, TaskOptions
 from haft.contracts import Answer, BadConfig, HaftError, RunId, ToolFailed
 from haft.values import dataclass, field
 

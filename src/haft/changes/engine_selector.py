@@ -418,8 +418,8 @@ class EngineSelector:
         return ToolFailed(
             f"`{tool}` was not called: its process started before {within.run}, which calls it, and"
             " cannot see the changes that this call has made so far",
-            hint="call it from a tool that does not work in a layer: a function in the host's process, or a Python"
-            " plugin without a write grant",
+            hint="call it from a tool that does not work in a layer: a function in the host's process, a sub-agent"
+            " whose isolation is the workspace, or a Python plugin without a write grant",
         )
 
     async def _session_transaction(

@@ -27,7 +27,9 @@ NEXT_STATUSES: Final[dict[str, frozenset[str]]] = {
     "queued": frozenset(
         {"blocked-on-user", "in-progress", "cancellation-requested", "done", "error", "rejected-by-user", "cancelled"}
     ),
-    "blocked-on-user": frozenset({"queued", "in-progress", "cancellation-requested", "error", "rejected-by-user"}),
+    "blocked-on-user": frozenset(
+        {"queued", "in-progress", "cancellation-requested", "error", "rejected-by-user", "cancelled"}
+    ),
     "in-progress": frozenset({"done", "error", "cancellation-requested", "blocked-on-user", "queued"}),
     "cancellation-requested": frozenset({"cancelled", "done", "error"}),
     "done": frozenset(),

@@ -252,12 +252,12 @@ class ApprovalBroker:
 
     def _approver_of(self, run: Run, request: ApprovalRequest) -> Approver | None:
         """Who answers this request, besides people in the inbox."""
+        if run.pausing is not None and request.connection is None and request.question is None:
+            return functools.partial(run.pausing.pauses.ask, outlives_host=outlives_host(run))
         call, ask_together = run.call, getattr(self._approver, "approve_batch", None)
         if ask_together is not None and run.batch is not None and request.batch is not None and request.batch[1] > 1:
             question = run.batch.question
             return lambda request: question.answer(request, ask_together)
-        if run.pausing is not None and request.connection is None and request.question is None:
-            return functools.partial(run.pausing.pauses.ask, outlives_host=outlives_host(run))
         if call.attachment is not None:
             is_about_call = request.diff is None and request.build is None and request.connection is None
             return call.attachment.approve if is_about_call and request.question is None else None
@@ -354,6 +354,8 @@ class ApprovalBroker:
             part = {"question": request.question.to_json()}
         if only_for is not None:
             part["run"] = only_for
+        if call.rights:  # Else the digest stays what it was in earlier versions, which may have stored an approval.
+            part["rights"] = [[each.holder, each.readonly, each.restricted] for each in call.rights]
         return policy.fingerprint_of(
             {
                 **part,
@@ -367,7 +369,6 @@ class ApprovalBroker:
                 "grants": call.grants.to_json(),
                 "trial": call.trial,
                 "subagent": call.subagent,
-                "rights": [[each.holder, each.readonly, each.restricted] for each in call.rights],
             }
         )
 

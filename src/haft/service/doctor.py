@@ -42,6 +42,7 @@ from haft.service.client_checks import client_checks
 from haft.service.permissions import missing_of
 from haft.service.providers import ListedProvider, ProvidersFacade
 from haft.service.state_reader import has_state, recover_dead_hosts
+from haft.service.subagent_checks import subagent_checks
 from haft.storage import StateHome, default_home, open_stores
 from haft.toolsets import Discovery, fill_catalogue, find_uv
 
@@ -69,6 +70,7 @@ def diagnose(home: StateHome, workspace: str | None, env: Mapping[str, str]) -> 
     yield from _guarded("agents", lambda: client_checks(home))
     yield from _guarded("configuration", lambda: _configuration(workspace, env))
     yield from _guarded("tools", lambda: _tools(home, workspace, env))
+    yield from _guarded("sub-agents", lambda: subagent_checks(home, workspace, env))
     yield from _guarded("MCP servers", lambda: _providers(home, workspace))
     yield from _guarded("store", lambda: store_checks(home, env))
     yield from _guarded("cache", lambda: cache_check(home, workspace, env))

@@ -1,5 +1,5 @@
-"""The store: contents of changed files, kept outputs and the `/tmp` of threads. Measures it, and prunes it to its
-limits.
+"""The store: contents of changed files, kept outputs, conversations of tasks, and the `/tmp` of threads. Measures it,
+and prunes it to its limits.
 
 Commands use `StoreFacade` directly, and `housekeeping` uses it in the background of a host.
 """
@@ -16,7 +16,7 @@ from typing import Any, Final
 from haft.changes import Bounds, PruneResult, Store, Usage
 from haft.runs import Outputs, outputs_in, remove_outputs
 from haft.sandbox import IDLE_SECONDS, Removed, remove_scratch, scratch_in, scratch_root
-from haft.storage import AnswerFiles, StateHome, open_stores
+from haft.storage import AnswerFiles, ConversationFiles, StateHome, open_stores
 
 DAY: Final = 86_400.0
 
@@ -78,6 +78,7 @@ class StoreFacade:
 
     def _tidied(self, done: PruneResult) -> Tidied:
         AnswerFiles(self._home.answers, sys.maxsize, sys.maxsize, DAY).prune()
+        ConversationFiles(self._home.conversations).remove_before(self._oldest())
         outputs = remove_outputs(self._home.outputs, self._oldest())
         return Tidied(done, outputs, remove_scratch(self._scratch, self._idle_since()))
 

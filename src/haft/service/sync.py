@@ -7,11 +7,11 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from haft.changes import Direction, ReversalResult
-from haft.contracts import BadConfig, Event, Grants, Listing, Outcome, Principal, RunId
-from haft.pipeline import BatchPlan, Run
+from haft.contracts import ApprovalAnswer, BadConfig, Event, Grants, Listing, Outcome, Principal, RunId
+from haft.pipeline import BatchPlan, Pause, Run
 from haft.policy import Explanation, Waiting
 from haft.runs import RunRecord
 from haft.service.audit_log import AuditLogFacade
@@ -19,6 +19,9 @@ from haft.service.facades.batches import BatchRun
 from haft.service.inbox import Reply
 from haft.service.output_pages import OutputPage
 from haft.toolsets import ToolLike
+
+if TYPE_CHECKING:
+    from haft.service.facades.tasks import HostTasks
 
 T = TypeVar("T")
 
@@ -35,6 +38,8 @@ class Service(Protocol):
     def call(self) -> Callable[..., Run]: ...
     @property
     def batch(self) -> Callable[..., BatchRun]: ...
+    @property
+    def tasks(self) -> HostTasks: ...
     @property
     def plan_batch(self) -> Callable[..., Coroutine[Any, Any, BatchPlan]]: ...
     @property
@@ -57,6 +62,8 @@ class Service(Protocol):
     def permissions_test(self) -> Callable[..., Coroutine[Any, Any, Explanation]]: ...
     @property
     def inbox(self) -> Callable[..., list[Waiting]]: ...
+    @property
+    def resume(self) -> Callable[..., Coroutine[Any, Any, Run]]: ...
     @property
     def approve(self) -> Callable[..., asyncio.Task[Reply]]: ...
     @property
@@ -101,6 +108,11 @@ class SyncRun:
         except TimeoutError:
             future.cancel()
             raise
+
+    def pause_or_outcome(self) -> Pause | Outcome:
+        """Wait until the call, or a call below it, needs approval, or until the run has ended. Answer a pause with
+        `SyncToolService.resume`."""
+        return asyncio.run_coroutine_threadsafe(self._run.pause_or_outcome(), self._loop).result()
 
     def __iter__(self) -> Iterator[Event]:
         async def subscribe() -> Any:
@@ -177,6 +189,15 @@ class SyncToolService:
         """Call a tool. Returns the run without waiting for its end."""
         return self._started(lambda: self._service.call(name, arguments, **options))
 
+    def start_task(self, prompt: str, **options: Any) -> SyncRun:
+        """Start a task of a sub-agent. Returns its run without waiting for its end. The options are those of
+        `ToolService.tasks.start`."""
+        return self._started(lambda: self._service.tasks.start(prompt, **options))
+
+    def resume_task(self, task: str, prompt: str | None = None, **options: Any) -> SyncRun:
+        """Go on with an ended task. Returns the new run without waiting for its end."""
+        return self._started(lambda: self._service.tasks.resume(task, prompt, **options))
+
     def _started(self, start: Callable[[], Run]) -> SyncRun:
         run = self._on_loop(start)
         assert self._loop is not None
@@ -242,6 +263,12 @@ class SyncToolService:
     def inbox(self, *, all: bool = False) -> list[Waiting]:  # noqa: A002  the word of the command line
         """The requests that wait for a person."""
         return self._on_loop(lambda: self._service.inbox(all=all))
+
+    def resume(self, run: str, answer: bool | ApprovalAnswer | None = None, *, request: str | None = None) -> SyncRun:
+        """Go on with a paused run, and answer what it asks. Returns the run of the outermost call."""
+        resumed = self._wait(self._service.resume(run, answer, request=request))
+        assert self._loop is not None
+        return SyncRun(resumed, self._loop)
 
     def approve(self, name: str, **options: Any) -> Reply:
         """Approve a call that waits."""

@@ -331,7 +331,7 @@ def test_a_merge_is_shown_and_applied_only_with_yes(haft):
     assert told.code == 0 and told.json["merged"] == [{"path": "n.txt"}] and told.json["settledBy"] is None
     assert "+first\n" in told.json["diff"] and state(haft, run) == "held"
     done = haft("changes", "apply", run, "--merge", "--yes")
-    assert done.code == 0 and f"{short(run)}: 1 path applied, 1 merged\n" in done.out
+    assert done.code == 0 and f"{short(run)}: 1 path applied, 1 path merged\n" in done.out
     assert file.read_text() == "".join(["first\n", *lines[1:-1], "last\n"])
     assert haft("undo", run).code == 0
     assert file.read_text() == "".join([*lines[:-1], "last\n"])

@@ -133,7 +133,8 @@ class Record:
         """Save a run with which another host goes on, and return what its callers get in this host."""
         if run.output_buffer is not None:
             run.output_buffer.close()
-        run.append_last_status("blocked-on-user")
+        if run.status != "blocked-on-user":  # It waits for a run below it.
+            run.append_last_status("blocked-on-user")
         with contextlib.suppress(StorageFailed):  # The next host finds the run as it was saved before.
             self._save(run, None)
         self._run_writer.leave_open(run.id)

@@ -76,6 +76,8 @@ class HostPausedRuns:
     async def resume(self, name: str, answer: ApprovalAnswer | None = None, request: str | None = None) -> Run:
         """Go on with a paused run: see `ToolService.resume`."""
         pipeline = self._host.running()
+        if answer is not None and answer.approved and pipeline.within() is not None:
+            self._host.acting(None).must_be_person("approve")  # The code of a tool has the rights of its caller.
         live = pipeline.live.get(RunId(name))
         if live is not None:
             return self._answered(live, answer, request)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,6 @@ from haft.surfaces.cli.place import (
 from haft.surfaces.cli.screen.printing import facts, say
 from haft.surfaces.cli.screen.task_lines import task_lines
 from haft.surfaces.cli.words.run_completion import complete_run
-from haft.surfaces.text.terminal import is_terminal
 
 if TYPE_CHECKING:
     from haft.service import Run, ToolService
@@ -134,10 +132,7 @@ def _perform(
     workspace, thread = workspace_of(options), terminal_thread()
     # The lines of the task say more than its progress messages.
     progress = Progress(quiet=True)
-    as_json = options.json or not is_terminal(sys.stdout)
-    display: Display = (
-        Collected(progress, None if options.json else "output", json=options.json) if as_json else (Live(progress))
-    )
+    display: Display = Collected(progress, None, json=True) if options.json else Live(progress)
     approver: Any = approve_all if approve else None
     if approver is None and times == 1 and agent_of_this_process() is None:
         approver = terminal_approver(interrupts, workspace, display, thread_lifetime(None, thread))

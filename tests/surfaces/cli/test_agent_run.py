@@ -1,0 +1,100 @@
+"""`haft agent run` and `resume`, and how `show`, `watch` and `undo` treat a task."""
+
+import threading
+
+import pytest
+
+from haft.testing.scripted_model import ScriptedModel, call, say
+
+from .test_shapes import fits
+
+EDIT = call("edit_file", path="a.txt", old_string="one", new_string="ONE")
+
+
+@pytest.fixture
+def model(haft):
+    with ScriptedModel() as scripted:
+        haft.env |= {
+            "HAFT_SUBAGENTS_ENABLED": "true",
+            "HAFT_SUBAGENTS_MODEL": "openai-chat:scripted",
+            "HAFT_SUBAGENTS_BASE_URL": scripted.openai_url,
+            "SSL_CERT_DIR": str(haft.workspace),
+        }
+        yield scripted
+
+
+def test_a_task_from_the_command_line(haft, model):
+    prompt = model.task(EDIT, say("It says ONE now."))
+    ran = haft("agent", "run", prompt, "--approve")
+    assert (ran.code, ran.out) == (0, "It says ONE now.\n")
+    assert 'edit_file {"path": "a.txt"' in ran.err
+    task = haft("log", "--tool", "task", "--json").json[0]["id"]
+    shown = haft("show", task)
+    assert "the conversation of the sub-agent" in shown.out
+    assert "It says ONE now." in shown.out
+    document = haft("show", task, "--json").json
+    fits("run", document)
+    assert [each["kind"] for each in document["transcript"]["entries"]] == ["prompt", "call", "result", "text"]
+    assert haft("undo", task).code == 0
+    assert (haft.workspace / "a.txt").read_text().startswith("one\n")
+    more = haft("agent", "resume", task, model.task(say("Gladly.")), "--json")
+    fits("outcome", more.json)
+    assert more.json["output"] == "Gladly."
+
+
+def test_without_anybody_to_ask_a_task_says_what_was_missing(haft, model):
+    ran = haft("agent", "run", model.task(EDIT, say("I could not edit it.")))
+    assert (ran.code, ran.out) == (0, "I could not edit it.\n")
+    assert "(rejected-by-user)" in ran.err
+    assert "`--approve`" in ran.err
+    assert "resumed" not in ran.err
+
+
+def test_best_of_three_leaves_three_diffs(haft, model):
+    prompt = model.task(EDIT, say("done"))
+    ran = haft("agent", "run", prompt, "--try", "--times", "3", "--json")
+    assert ran.code == 0, ran.err
+    runs = [each["run"] for each in ran.json["runs"]]
+    assert {each["changes"]["state"] for each in ran.json["runs"]} == {"held"}
+    assert (haft.workspace / "a.txt").read_text().startswith("one\n")
+    assert all("+ONE" in haft("diff", run).out for run in runs)
+    assert haft("changes", "apply", runs[1]).code == 0
+    assert (haft.workspace / "a.txt").read_text().startswith("ONE\n")
+    second = haft("changes", "apply", runs[0])
+    assert second.code == 5, second.err
+    assert "a.txt" in second.err
+    assert runs[0] in {each["run"] for each in haft("changes", "list", "--json").json}  # The loser's stay held.
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["agent", "run", "x", "--times", "2"], "`--times` needs `--try`"),
+        (["agent", "run", "x", "--agent", "wrok"], "did you mean `work`?"),
+        (["agent", "resume", "r_000000000000"], "r_000000000000"),
+    ],
+)
+def test_bad_words_are_refused_with_a_hint(haft, model, words, says):
+    ran = haft(*words)
+    assert ran.code == 2, ran
+    assert says in ran.err
+    assert model.requests == []
+
+
+def test_a_task_is_followed_as_a_tree(haft, model, ended):
+    (haft.workspace / "haft.toml").write_text(
+        '[subagents.types.boss]\ndescription = "delegates"\ntools = ["task", "read_file"]\n'
+    )
+    assert haft("trust", "--yes").code == 0
+    goes_on = threading.Event()
+    below = model.task(call("read_file", path="a.txt"), say("read it"))
+    prompt = model.task(call("task", prompt=below, agent="boss"), say("all done").until(goes_on))
+    begun = ended(haft.begin("agent", "run", prompt, "--agent", "boss"))
+    model.wait_for(2, prompt)
+    task = haft("log", "--tool", "task", "--status", "in-progress", "--json").json[0]["id"]
+    watching = ended(haft.begin("watch", task))
+    goes_on.set()
+    out, err = watching.communicate()
+    assert b"all done" in out
+    assert b"\n  read_file " in err  # indented: a call of the task inside the task
+    assert begun.wait() == 0
