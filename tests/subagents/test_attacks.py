@@ -87,6 +87,16 @@ def test_a_sub_agent_of_an_agent_of_a_framework_has_no_more_tools_than_that_agen
     assert not (world.workspace / "made").exists()
 
 
+def test_two_calls_of_a_framework_with_one_id_are_not_approved_together(world):
+    async def run():
+        async with world.open() as service:
+            calls = ToolCalls(service, "key-")
+            await calls.call("shell", {"command": "touch bad"}, "1")
+            return await calls.call("shell", {"command": "touch good"}, "1")
+
+    assert "has this id" in asyncio.run(run()).text
+
+
 @pytest.mark.parametrize("kind", ["openai-chat", "anthropic"])
 def test_an_answer_that_cannot_be_stored_or_sent_again_does_not_end_the_task(world, kind):
     outcome, _ = perform(

@@ -132,6 +132,8 @@ class ToolCalls:
                 return ModelAnswer(f"there is no tool called `{name}`", is_error=True)
             key, pauses = self._prefix + key, self._pauses and pauses
             found = await self._found(key) if pauses and exists is not False else None
+            if found is not None and exists is None and self._given.get(key, arguments) != arguments:
+                return ModelAnswer("another call of yours has this id: make the call again", is_error=True)
             if found is None and exists:
                 return ModelAnswer("you have no such call", is_error=True)
             if found is None:
@@ -175,6 +177,7 @@ class ToolCalls:
             return True
         if arguments is not None and given is not None and arguments != given and not paused.facts["chain"]:
             answer = replace(answer, arguments=arguments)
+            self._given[key] = arguments
         with contextlib.suppress(BadUsage):  # The run has ended meanwhile.
             self._runs[key] = await self.service.resume(paused.run, answer, request=request or paused.request)
         return True
