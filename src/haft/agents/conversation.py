@@ -148,4 +148,6 @@ def encodable(text: str) -> str:
 
 def tool_result(tool: str, call: str, text: str) -> ToolReturnPart:
     """The result of a call, framed as data."""
-    return ToolReturnPart(tool_name=tool, content=framing.wrap("tool_result", encodable(text), tool_name=tool), tool_call_id=call)
+    return ToolReturnPart(
+        tool_name=tool, content=framing.wrap("tool_result", encodable(text), tool_name=tool), tool_call_id=call
+    )

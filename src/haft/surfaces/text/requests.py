@@ -90,7 +90,7 @@ def _callers(request: ApprovalRequest) -> Iterator[str]:
     yield from _wrapped("called by", f"{' → '.join(map(one_line, callers))}: {verb} for the answer")
     for run, purpose in zip(request.chain, request.chain_purposes, strict=False):
         if purpose is not None:
-            yield from _wrapped(f"the task of {one_line(run)}, in words that a model may have written", purpose)
+            yield from _wrapped(f"prompt of {one_line(run)}, perhaps from a model", purpose)
 
 
 def _connection(request: ApprovalRequest) -> Iterator[str]:
