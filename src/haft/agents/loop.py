@@ -24,7 +24,7 @@ from haft.agents.progress import TaskProgress
 from haft.agents.repeats import ENDED, POINTED_OUT, Repeats, pointed_out
 from haft.agents.report import REPORT_TOOL, ReportSchema, summary_of_record
 from haft.agents.requests import ContextFull, OutOfTime, Requests
-from haft.contracts import HaftError, Outcome, Rights, ToolContext, ToolFailed, ToolSpec, new_run_id
+from haft.contracts import MARK, HaftError, Outcome, Rights, ToolContext, ToolFailed, ToolSpec, new_run_id
 from haft.schema import why_not_json
 from haft.values import dataclass, replace
 
@@ -203,6 +203,9 @@ class TaskLoop:
         known = {call.id for call in pending}
         refused = {call.tool_call_id: "It was not made." for call in calls if call.tool_call_id not in known}
         known_ends = [await self._host.outcome_before(call) for call in pending]
+        unknown = [call.id for call, end in known_ends if end is None and MARK in str(call.arguments)]
+        refused |= dict.fromkeys(unknown, "It was not made: it had a secret, which is not stored. Make the call again.")
+        known_ends = [each for each in known_ends if each[0].id not in unknown]
         self._conversation.pending = [call for call, _end in known_ends]
         await self._store()
         again = [call for call, end in known_ends if end is None]
