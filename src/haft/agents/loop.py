@@ -336,6 +336,17 @@ class TaskLoop:
         conversation.spent = replace(self._budget.spent, seconds=self._budget.seconds)
         await self._host.write_conversation(conversation.task, conversation.to_bytes())
 
+    async def store_cancelled(self) -> None:
+        """Store that the task was cancelled. Its calls do not go on, and what they changed is undone."""
+        conversation = self._conversation
+        last = conversation.messages[-1]
+        if isinstance(last, ModelResponse):
+            calls = [part for part in last.parts if isinstance(part, ToolCallPart)]
+            if calls:
+                conversation.answer([tool_result(call.tool_name, call.tool_call_id, ENDING) for call in calls])
+        conversation.modified.clear()
+        await self.store_end("cancelled")
+
     async def store_end(self, ended: str) -> None:
         """Store how the task ended."""
         self._conversation.ended = ended

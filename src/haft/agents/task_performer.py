@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from haft.agents.agent_type import AgentType
 from haft.agents.budget import Budget, BudgetLimits
@@ -18,6 +18,9 @@ from haft.values import dataclass, field
 if TYPE_CHECKING:
     from haft.agents.conversation import Conversation
     from haft.agents.loop import Report, TaskLoop
+
+
+CANCELLED: Final = "Your task was cancelled, and all that you had changed was undone. Now it goes on:"
 
 
 @dataclass(slots=True)
@@ -107,7 +110,7 @@ class TaskPerformer:
                     host, context, kind, host.system_prompt(kind), tools, rights, budget, conversation, progress,
                     Requests(model, budget, progress),
                 )  # fmt: skip
-                report = await self._run(loop)
+                report = await self._run(loop, context)
         finally:
             del self._live[context.run]
             if above is not None:
@@ -119,11 +122,15 @@ class TaskPerformer:
         return Answer(text=_with_notes(report.summary, notes), result=report.result)
 
     @staticmethod
-    async def _run(loop: TaskLoop) -> Report:
+    async def _run(loop: TaskLoop, context: TaskContext) -> Report:
         try:
             report = await loop.run()
         except HaftError:
             await loop.store_end("error")
+            raise
+        except asyncio.CancelledError:
+            if not context.stays_open:
+                await loop.store_cancelled()
             raise
         await loop.store_end("done" if report.cut_short is None else "cut short")
         return report
@@ -134,16 +141,19 @@ class TaskPerformer:
         """Go on with a stored conversation: that of this run, which outlived its host, or that of an ended task."""
         if options.resumes is None:
             return
-        was_over = conversation.ended is not None
+        was_over, was_cancelled = conversation.ended is not None, conversation.ended == "cancelled"
+        conversation.continues = options.resumes
         conversation.task = context.run
         conversation.thread = f"{context.thread}:subtask:{context.run}"
         conversation.rights = self._host.rights_above(context)
         conversation.ended = None
         conversation.spent = type(conversation.spent)()
+        conversation.executions.clear()  # What follows is about this run, which is undone on its own.
+        conversation.modified.clear()
         conversation.last_tokens = 0
         prompt = arguments["prompt"]
         if was_over or prompt != GO_ON:
-            conversation.then_say = prompt
+            conversation.then_say = f"{CANCELLED} {prompt}" if was_cancelled else prompt
 
 
 def _place(above: LiveTask | None) -> asyncio.Semaphore | _Free:
