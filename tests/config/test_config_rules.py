@@ -127,7 +127,7 @@ def test_sub_agents_are_off_until_the_user_turns_them_on(places):
     user.write_text("[subagents]\nenabled = true\n")
     assert load_config(str(workspace), env).enablement.why_not("task", "builtin") is None
     (workspace / "haft.toml").write_text("[subagents]\nenabled = false\n")
-    assert "haft.toml" in load_config(str(workspace), env).enablement.why_not("task", "builtin")
+    assert load_config(str(workspace), env).enablement.why_not("task", "builtin") == "Sub-agents not enabled"
 
 
 def test_how_long_a_call_waits_for_a_person(places):

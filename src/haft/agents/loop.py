@@ -29,6 +29,8 @@ from haft.schema import why_not_json
 from haft.values import dataclass, replace
 
 PAGER: Final = "make a call that shows less of it, such as a range of lines"
+LONG_REPORT: Final = "its report was longer than one answer may be"
+NO_RESULT: Final = "it gave no result in the form that its type demands"
 TOO_LONG: Final = (
     "This call was cut off, because it is longer than one answer may be. It was not made. Write it in parts: several "
     "calls, each with less text."
@@ -274,10 +276,12 @@ class TaskLoop:
         """The report in an answer without calls; None if the sub-agent must still give a result."""
         text = response.text or ""
         if self._report_schema is None:
+            if response.finish_reason == "length" and text.strip():
+                return Report(f"Cut short: {LONG_REPORT}. {text.strip()}", cut_short=LONG_REPORT)
             return Report(text.strip() or summary_of_record(self._conversation))
         self._asked_for_report += 1
         if self._asked_for_report > 2:
-            return Report(text, cut_short="it gave no result in the form that its type demands")
+            return Report(f"Cut short: {NO_RESULT}. {text}", cut_short=NO_RESULT)
         self._conversation.tell(f"End with a call of `{REPORT_TOOL}`, which takes the result of the task.")
         await self._store()
         return None

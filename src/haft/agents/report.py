@@ -47,7 +47,10 @@ def summary_of_record(conversation: Conversation) -> str:
     """A summary made from what is known of the task: what the model wrote last, its calls, and the changed files."""
     made = conversation.executions
     failed = sum(each["status"] != "done" for each in made)
-    parts = [f"It made {len(made)} calls" + (f", {failed} of them without success." if failed else ".")]
+    parts = [
+        f"It made {len(made)} {'call' if len(made) == 1 else 'calls'}"
+        + (f", {failed} of them without success." if failed else ".")
+    ]
     if conversation.modified:
         names = sorted(conversation.modified)
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""

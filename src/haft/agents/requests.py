@@ -33,6 +33,7 @@ from haft.agents.budget import Budget
 from haft.agents.conversation import encodable
 from haft.agents.progress import TaskProgress
 from haft.contracts import BadConfig, ToolFailed
+from haft.lazy import regex
 
 MAX_ATTEMPTS: Final = 6
 FIRST_WAIT: Final = 1.0
@@ -45,6 +46,8 @@ MAX_PARTS: Final = 1_000
 """How many parts: texts and calls."""
 CHARACTERS_IN_TOKEN: Final = 4
 """How many characters a token has, where the provider does not say how many tokens it used."""
+_MISSING_KEY: Final = regex(r"Set the `([A-Z0-9_]+)` environment variable")
+"""How pydantic-ai says that there is no key."""
 _ENDED_BY_SERVER: Final = (408, 409, 425, 429)
 """The HTTP status codes below 500 after which the same request may succeed."""
 _FOR_GOOD: Final = (
@@ -91,7 +94,11 @@ async def open_model(name: str, base_url: str) -> AsyncIterator[Model]:
         model = await asyncio.to_thread(infer_model, name, provider)
     except (failures.UserError, ImportError, ValueError) as error:
         text = " ".join(str(error).split())
-        raise BadConfig(f"`{name}` cannot be used as a model: {text}", hint="see `subagents.model`") from None
+        if key := _MISSING_KEY.search(text):
+            why, hint = f"the variable `{key[1]}` is not set", f"set `{key[1]}` to your key"
+        else:
+            why, hint = text, "write `PROVIDER:NAME` in `subagents.model`, such as `openai-chat:NAME`"
+        raise BadConfig(f"`{name}` cannot be used as a model: {why}", hint=hint) from None
     async with model:
         yield model
 
@@ -217,7 +224,7 @@ class Requests:
     def _failed(self, failure: Exception) -> ToolFailed:
         return ToolFailed(
             f"the model `{self._model.model_name}` failed: {_words(failure)}",
-            hint="`haft agent resume` goes on with the task when the model works again",
+            hint="when the model works again, `haft agent resume TASK` goes on with the task",
         )
 
 

@@ -64,7 +64,8 @@ class TaskPerformer:
             from haft.agents.requests import Requests, check_price, open_model
         except ImportError as error:
             raise BadConfig(
-                f"sub-agents need the package pydantic-ai ({error})", hint="install it: pip install 'haft[agents]'"
+                f"sub-agents need the package pydantic-ai ({error})",
+                hint="in a checkout of haft: pip install '.[agents]'",
             ) from None
         progress.status("starting", "")
         known = host.read_conversation(options.resumes or context.run)

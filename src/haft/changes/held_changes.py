@@ -53,6 +53,13 @@ def apply(
             return TransactionResult(manifest.changes("held", reason=error.message), error)
 
 
+def _how_to_go_on(run: str, paths: str = "") -> str:
+    return (
+        f"`haft changes apply {run}{paths} --merge` merges both sides; the same command without `--merge` "
+        f"overwrites the present files: look at `haft diff {run}` first"
+    )
+
+
 def _apply(
     transactions: Transactions, run: str, held: str, manifest: Manifest, granted_paths: Sequence[str] | None
 ) -> TransactionResult:
@@ -60,9 +67,7 @@ def _apply(
     if moved:
         write_journal(held, manifest)
         against = tuple(ConflictingPath(path, transactions.who_changed(path, found)) for path in moved)
-        error = conflict_error(
-            moved, "it changed again since", hint=f"look at `haft diff {run}`, then `haft changes apply {run}` again"
-        )
+        error = conflict_error(moved, "it changed again since", hint=_how_to_go_on(run))
         return TransactionResult(manifest.changes("held", against), error)
     if granted_paths is not None:
         conflicts = [from_latin(path) for path in manifest.notes.get("conflicts", ())]
@@ -124,9 +129,7 @@ def apply_part(
             entries = tuple(refreshed.get(each.path, each) for each in manifest.entries)
             write_journal(held, replace(manifest, entries=entries, notes=current.notes))
             against = tuple(ConflictingPath(path, transactions.who_changed(path, manifest)) for path in moved)
-            error = conflict_error(
-                moved, "it changed again since", hint=f"look at `haft diff {run}`, then apply these paths again"
-            )
+            error = conflict_error(moved, "it changed again since", hint=_how_to_go_on(run, " PATH…"))
             return PartResult(TransactionResult(chosen.changes("held", against), error), len(left))
         try:
             settled = _split(transactions, held, manifest, current, rest, owner)

@@ -17,7 +17,9 @@ def subagent_checks(home: StateHome, workspace: str | None, env: Mapping[str, st
     if not config.values["subagents.enabled"]:
         return []
     if importlib.util.find_spec("pydantic_ai") is None:
-        return [Check("sub-agents", "broken", "pydantic-ai is missing", "install it: pip install 'haft[agents]'")]
+        return [
+            Check("sub-agents", "broken", "pydantic-ai is missing", "in a checkout of haft: pip install '.[agents]'")
+        ]
     model = config.values["subagents.model"]
     found = [] if workspace is None else find_agent_types(workspace, home.path, config, env).listed()
     broken = [one for one in found if not one.is_usable and one.state != "hidden"]

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from haft.testing.scripted_model import ScriptedModel, call, say
+from haft.testing.scripted_model import ScriptedModel, call, say, unauthorized
 
 from .test_shapes import fits
 
@@ -28,6 +28,8 @@ def test_a_task_from_the_command_line(haft, model):
     ran = haft("agent", "run", prompt, "--approve")
     assert (ran.code, ran.out) == (0, "It says ONE now.\n")
     assert 'edit_file {"path": "a.txt"' in ran.err
+    assert "It says ONE now." not in ran.err  # The report is on stdout, and only there.
+    assert "complete: 1 call, 1 changed file\n" in ran.err
     task = haft("log", "--tool", "task", "--json").json[0]["id"]
     shown = haft("show", task)
     assert "the conversation of the sub-agent" in shown.out
@@ -47,7 +49,41 @@ def test_without_anybody_to_ask_a_task_says_what_was_missing(haft, model):
     assert (ran.code, ran.out) == (0, "I could not edit it.\n")
     assert "(rejected-by-user)" in ran.err
     assert "`--approve`" in ran.err
+    assert "1 call was rejected or needs approval" in ran.err
+    assert "haft undo" not in ran.err  # It changed nothing.
     assert "resumed" not in ran.err
+
+
+def test_what_the_sub_agent_writes_before_its_report_is_shown(haft, model):
+    ran = haft(
+        "agent", "run", model.task(say("I read it first.") + call("read_file", path="a.txt"), say("It says one."))
+    )
+    assert "“I read it first.”" in ran.err
+    assert "It says one." not in ran.err
+    assert ran.out == "It says one.\n"
+
+
+def test_a_failure_is_told_once(haft, model):
+    ran = haft("agent", "run", model.task(EDIT, unauthorized()), "--approve")
+    assert ran.code == 1
+    assert ran.err.count("failed: it answered 401") == 1
+    assert "haft undo" in ran.err  # The edit is in the workspace.
+    assert "haft undo" not in haft("agent", "run", model.task(unauthorized())).err
+
+
+def test_a_task_that_cannot_start_says_what_to_set(haft, model):
+    del haft.env["HAFT_SUBAGENTS_BASE_URL"]
+    haft.env.pop("OPENAI_API_KEY", None)
+    ran = haft("agent", "run", "x", "--model", "openai:gpt-5-mini")
+    assert ran.code == 2
+    assert "error: `openai:gpt-5-mini` cannot be used as a model: the variable `OPENAI_API_KEY` is not set\n" in ran.err
+    assert ran.err.count("error:") == 1
+    assert "haft show" not in ran.err
+    haft.env["HAFT_SUBAGENTS_ENABLED"] = "false"
+    off = haft("agent", "run", "x")
+    assert off.code == 2
+    assert "[subagents]" in off.err
+    assert haft("log", "--json").json[0]["id"] in ran.err  # The refused one made no run.
 
 
 def test_best_of_three_leaves_three_diffs(haft, model):
@@ -63,6 +99,7 @@ def test_best_of_three_leaves_three_diffs(haft, model):
     second = haft("changes", "apply", runs[0])
     assert second.code == 5, second.err
     assert "a.txt" in second.err
+    assert "--merge" in second.err
     assert runs[0] in {each["run"] for each in haft("changes", "list", "--json").json}  # The loser's stay held.
 
 

@@ -44,7 +44,7 @@ from .test_shapes import fits
         (["cancel"], 2, "`haft cancel` needs a run or `--all`", "haft log"),
         (["cancel", "r_none"], 2, "there is no run called `r_none`", "`haft log`"),
         (["-w", "nowhere", "tools", "list"], 2, "the workspace nowhere is not a directory", None),
-        (["tools", "show", "read_file", "--as", "mpc"], 2, "`--as` must be one of mcp,", "did you mean `mcp`?"),
+        (["tools", "show", "read_file", "--as", "mpc"], 2, "`--as` must be one of openai,", "did you mean `mcp`?"),
         (["tools", "use"], 2, "`haft tools use` needs the name of a tool", "`haft tools list`"),
         (
             ["tools", "use", "read_file", "--pth", "a"],

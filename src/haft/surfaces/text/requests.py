@@ -93,7 +93,7 @@ def _callers(request: ApprovalRequest) -> Iterator[str]:
     for run, purpose in zip(request.chain, request.chain_purposes, strict=False):
         if purpose is not None:
             written = "\n".join(line for line in purpose.splitlines() if line.strip())
-            shown = [*_wrapped(f"the task of {one_line(run)}, in words that a model may have written", written)]
+            shown = [*_wrapped(f"prompt of {one_line(run)}, perhaps from a model", written)]
             yield from shown[:MOST_TASK_LINES]  # A long task must not push the call out of sight.
             if len(shown) > MOST_TASK_LINES:
                 yield f"  … {len(shown) - MOST_TASK_LINES} more lines: `haft show {one_line(shortened(run))}` shows all"

@@ -258,7 +258,8 @@ def _described(
         yield from (f"  {name}  {visible(tool)}  {status}" for name, tool, status in children)
     yield from _decision_lines(outcome["decision"])
     yield from limits_lines(outcome["limits"])
-    yield from sandbox_lines(outcome["sandbox"], document["workspace"])
+    if run.tool != "task":  # It has no sandbox of its own, and each of its calls has one.
+        yield from sandbox_lines(outcome["sandbox"], document["workspace"])
     yield from _change_lines(run, outcome["changes"], parts)
     if cache is not None:
         yield visible(f"cache: {cache}")
@@ -285,6 +286,9 @@ def _decision_lines(decision: dict[str, Any] | None) -> Iterator[str]:
 
 def _change_lines(record: RunRecord, changes: dict[str, Any], parts: Sequence[ChangesPart]) -> Iterator[str]:
     run = record.id
+    if record.tool == "task" and changes["state"] == "none":
+        yield f"changes: those of its calls: `haft log --parent {run}`"
+        return
     if changes["complete"] and not changes["files"]:
         yield "changes: none so far" if record.is_open else "changes: none"
         return

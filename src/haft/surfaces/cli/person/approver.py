@@ -339,7 +339,9 @@ class _Prompt:
             yield from choice_lines(offered, "a (always, here) also allows")
         else:
             yield from choice_lines(offered, "t (in this thread) or a (always, here) also allows")
-            yield from framed(f"t lasts {self.thread_lifetime}", "  ") if offered else ()
+            is_of_task = any(purpose is not None for purpose in self.request.chain_purposes)
+            lasts = "until the task ends" if is_of_task else self.thread_lifetime
+            yield from framed(f"t lasts {lasts}", "  ") if offered else ()
         if self.request.withheld:
             always = f"  v: always, with {self._withheld()}: the tool sees the value"
             yield from (always,) if self._to_allow(arguments) else ()

@@ -41,9 +41,8 @@ def _lines(told: Mapping[str, Any]) -> Iterator[str]:
             if first:
                 yield f"  → {cut(first)}"
         case "complete":
-            files = told["modifiedFiles"]
-            calls = len(told["toolExecutions"])
-            yield f"complete: {calls} {'call' if calls == 1 else 'calls'}, {len(files)} changed files"
+            calls, files = (len(told[each]) for each in ("toolExecutions", "modifiedFiles"))
+            yield f"complete: {_number(calls, 'call')}, {_number(files, 'changed file')}"
         case "error":
             yield f"error: {one_line(told['errorMessage'])}"
         case _:
@@ -56,7 +55,8 @@ def transcript_lines(task: Transcript) -> Iterator[str]:
     yield ""
     yield styled("the conversation of the sub-agent", "bold", sys.stdout)
     yield visible(f"  type {task.agent}, model {task.model}, {task.ended or 'not ended'}")
-    yield f"  {spent['cycles']} cycles, {spent['tokens']:_} tokens, {spent['calls']} calls, {spent['seconds']:.0f} s"
+    cycles, calls = _number(spent["cycles"], "cycle"), _number(spent["calls"], "call")
+    yield f"  {cycles}, {spent['tokens']:_} tokens, {calls}, {spent['seconds']:.0f} s"
     titles = {"prompt": "told", "text": "wrote", "call": "called", "result": "result"}
     for entry in task.entries:
         title = titles[entry.kind] if entry.tool is None else f"{titles[entry.kind]} {cut(entry.tool)}"
@@ -66,6 +66,10 @@ def transcript_lines(task: Transcript) -> Iterator[str]:
         yield from (f"  {visible(line)}" for line in shown[:most])
         if len(shown) > most:
             yield f"  … {len(shown) - most} more lines"
+
+
+def _number(number: int, of: str) -> str:
+    return f"{number} {of}" if number == 1 else f"{number} {of}s"
 
 
 def cut(text: str) -> str:

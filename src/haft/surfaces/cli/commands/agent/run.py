@@ -145,6 +145,11 @@ def _perform(
         settings={} if wait is None and approver is not None else {"approval.expires_seconds": wait or 0.0},
     )
     tell_ignored(service.config, options, is_brief=True)
+    if not service.config.values["subagents.enabled"]:
+        raise BadUsage(
+            "sub-agents are not enabled",
+            hint="set `enabled = true` and `model` in the section `[subagents]` of haft.toml",
+        )
     tell_what_is_logged(options)
     if times > 1:
         outcomes = asyncio.run(_side_by_side(service, start, times, options, interrupts))
@@ -173,19 +178,21 @@ async def _one(
             interrupts.cancels(run.cancel)
             if not options.quiet:
                 say(f"task {run.id}")
-            rejected = 0
+            shown = _Shown()
             async for event in run:
-                rejected += event.facts.get("task", {}).get("status") == "rejected-by-user"
                 if not options.quiet:
-                    _tell(event)
+                    shown.take(event)
                 await display.show(event)
             outcome = await run
             await display.end(outcome)
-    if not options.quiet and rejected and service.config.approval_seconds == 0:
-        calls = "1 call" if rejected == 1 else f"{rejected} calls"
-        say(f"{calls} needed approval or were rejected: use a terminal, `--approve`, `--wait` or `--try`")
-    if not options.quiet and outcome.changes.state == "none":
-        say(f"`haft show {run.id}` shows the conversation; `haft undo {run.id}` takes back what it changed")
+    if shown.rejected and service.config.approval_seconds == 0:
+        calls = (
+            "1 call was rejected or needs" if shown.rejected == 1 else f"{shown.rejected} calls were rejected or need"
+        )
+        say(f"{calls} approval: to approve calls, use a terminal, `--approve`, `--wait` or `--try`")
+    if shown.has_conversation and outcome.changes.state == "none":
+        undo = f"; `haft undo {run.id}` takes back what it changed" if shown.may_have_changes(outcome) else ""
+        say(f"`haft show {run.id}` shows the conversation{undo}")
     return outcome
 
 
@@ -218,6 +225,41 @@ async def _side_by_side(
             outcomes = await asyncio.gather(*(followed(number, run) for number, run in enumerate(runs, 1)))
         await let_choose(service, outcomes, options)
     return outcomes
+
+
+class _Shown:
+    """Shows a task on stderr, but not its report and its error, which are printed at the end."""
+
+    def __init__(self) -> None:
+        self.has_conversation = False
+        self.rejected = 0
+        self._done = 0
+        self._changed: int | None = None
+        self._texts: list[Event] = []
+
+    def take(self, event: Event) -> None:
+        task = event.facts.get("task") if event.type == "progress" else None
+        if task is None:
+            return
+        if task["type"] == "text":
+            self._texts.append(event)  # It may be the report.
+            return
+        texts, self._texts = self._texts, []
+        written = "".join(each.facts["task"]["text"] for each in texts)
+        if task["type"] != "complete" or written.strip() not in task["summary"]:
+            for each in texts:
+                _tell(each)
+        self.has_conversation |= task["type"] == "status" and task["state"] == "thinking"
+        self.rejected += task.get("status") == "rejected-by-user"
+        self._done += task.get("status") == "done"
+        if task["type"] == "complete":
+            self._changed = len(task["modifiedFiles"])
+        if task["type"] != "error":
+            _tell(event)
+
+    def may_have_changes(self, outcome: Outcome) -> bool:
+        """Whether there may be something to undo. haft has undone the changes of a cancelled task."""
+        return outcome.status != "cancelled" and bool(self._done if self._changed is None else self._changed)
 
 
 def _tell(event: Event, before: str = "") -> None:
