@@ -211,3 +211,18 @@ def test_a_cancelled_task_that_goes_on_is_told_that_its_changes_were_undone(worl
         .said[-1]
         .startswith("Your task was cancelled, and all that you had changed was undone.")
     )
+
+
+def test_a_killed_task_in_a_layer_is_told_that_its_changes_are_not_there(world):
+    world.write("a.txt", "a\n")
+    waits = threading.Event()
+    edit = call("edit_file", path="a.txt", old_string="a", new_string="b")
+    prompt = world.model.task(edit, say("never").until(waits), edit, say("edited again"))
+    settings = {"isolation": "layer"}
+    host, task = start(world, prompt, **settings)
+    world.model.wait_for(2, prompt)
+    kill(host)
+    waits.set()
+    outcome, _runs_of_all = resume(world, task, **settings)
+    assert outcome.status == "done", outcome.error
+    assert any("may not be in the workspace" in said for said in world.model.of(prompt)[-1].said)

@@ -56,6 +56,8 @@ class Conversation:
     """What the person says who goes on with the task, to be said when the pending calls have been answered."""
     ended: str | None = None
     """How the task ended: `done`, `cut short`, `error` or `cancelled`; None if it has not ended."""
+    is_layered: bool = False
+    """Whether the sub-agent worked in a layer of its own, so that its changes may not be in the workspace."""
     continues: RunId | None = None
     """The task with which this one goes on."""
 
@@ -117,6 +119,7 @@ class Conversation:
             "lastTokens": self.last_tokens,
             "ended": self.ended,
             "continues": self.continues,
+            "isLayered": self.is_layered,
         }
         return json.dumps(facts).encode() + b"\n" + ModelMessagesTypeAdapter.dump_json(self.messages) + b"\n"
 
@@ -140,6 +143,7 @@ class Conversation:
                 facts["lastTokens"],
                 ended=facts["ended"],
                 continues=facts["continues"],
+                is_layered=facts["isLayered"],
             )
         except (ValueError, KeyError, TypeError) as error:
             raise BadUsage(f"the conversation of the task is damaged: {error}", hint="start a new task") from None

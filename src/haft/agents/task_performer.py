@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.agents.agent_type import AgentType
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from haft.agents.loop import Report, TaskLoop
 
 
+LAYERED: Final = "What you changed before may not be in the workspace: read files again before you rely on them."
 CANCELLED: Final = "Your task was cancelled, and all that you had changed was undone. Now it goes on:"
 
 
@@ -62,6 +64,7 @@ class TaskPerformer:
     ) -> Answer:
         host = self._host
         try:
+            await asyncio.to_thread(import_module, "haft.agents.loop")  # It takes a second.
             from haft.agents.conversation import Conversation
             from haft.agents.loop import TaskLoop
             from haft.agents.requests import Requests, check_price, open_model
@@ -92,7 +95,8 @@ class TaskPerformer:
         tools, notes = host.tools_of(kind, context)
         tools = [spec for spec in tools if spec.name != NAME or budget.depth_left > 0]
         rights = rights_of(kind, tools)
-        model_name = options.model or host.model_for(kind)
+        taken_over = None if conversation is None or options.resumes is not None else conversation.model
+        model_name = taken_over or options.model or host.model_for(kind)
         if conversation is None:
             thread = f"{context.thread}:subtask:{context.run}"
             conversation = Conversation(context.run, kind.name, model_name, thread, host.rights_above(context))
@@ -100,6 +104,7 @@ class TaskPerformer:
         else:
             self._take_up(conversation, context, arguments, options)
             budget.spent = conversation.spent
+        conversation.is_layered = context.works_in_layer
         live = LiveTask(kind, budget, asyncio.Semaphore(budget.limits.children), conversation.modified)
         self._live[context.run] = live
         try:
@@ -154,6 +159,8 @@ class TaskPerformer:
         prompt = arguments["prompt"]
         if was_over or prompt != GO_ON:
             conversation.then_say = f"{CANCELLED} {prompt}" if was_cancelled else prompt
+        if conversation.is_layered and not was_cancelled:
+            conversation.then_say = f"{LAYERED} {conversation.then_say or prompt}"
 
 
 def _place(above: LiveTask | None) -> asyncio.Semaphore | _Free:
