@@ -45,6 +45,16 @@ def test_the_stronger_source_wins_caller_environment_workspace_user_default(plac
     assert config.limits.max_concurrent == 2
 
 
+def test_an_empty_text_switches_off_the_model_and_its_address(places):
+    workspace, user, env = places
+    user.write_text('[subagents]\nmodel = "a:b"\nbase_url = "http://127.0.0.1:1/v1"\n')
+    config = load_config(str(workspace), env | {"HAFT_SUBAGENTS_MODEL": "", "HAFT_SUBAGENTS_BASE_URL": ""})
+    assert config.values["subagents.model"] == "" and config.values["subagents.base_url"] == ""
+    assert config.sources["subagents.model"] == "HAFT_SUBAGENTS_MODEL"
+    user.write_text('[subagents]\nmodel = ""\n')
+    assert load_config(str(workspace), env).sources["subagents.model"] == str(user)
+
+
 def test_a_workspace_may_shorten_the_question_about_a_connection_and_not_prolong_it(places):
     workspace, _, env = places
     for seconds, counts in ((5, 5.0), (0, 0.0), (600, 60.0)):

@@ -155,8 +155,12 @@ def test_a_surface_with_some_tools_binds_only_the_sub_agents_of_its_clients(worl
             offered = OfferedTools(service, globs=("task", "read_*"))
             outcome = await service.call("task", {"prompt": prompt}, rights=offered.rights)
             alone = await service.call("write_file", {"path": "y", "content": "y"}, rights=offered.rights)
-            return service.runs(parent=outcome.run_id), alone
+            return outcome, service.runs(parent=outcome.run_id), alone
 
-    runs, alone = asyncio.run(run())
+    outcome, runs, alone = asyncio.run(run())
+    notes = [line for line in outcome.output.splitlines() if line.startswith("Note: ")]
+    assert len(notes) == 1 and notes[0].endswith(" may not call the tool")
+    tools = "`list_directory`, `search`, `find_files`, `write_file`, `edit_file`, `shell` were left out"
+    assert notes[0].startswith(f"Note: {tools}: ")
     assert {each.tool: each.status for each in runs} == {"write_file": "rejected-by-user", "read_file": "done"}
     assert alone.status == "done"

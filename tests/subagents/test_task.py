@@ -7,6 +7,7 @@ import pytest
 from worlds import KINDS, told
 
 from haft import ToolService, tool
+from haft.agents import Task
 from haft.service.subagent_checks import subagent_checks
 from haft.storage import ConversationFiles, StateHome
 from haft.testing.scripted_model import call, say
@@ -80,6 +81,12 @@ def test_a_task_is_off_by_default_and_says_why(world):
     assert outcome.status == "rejected-by-user"
     assert "Sub-agents not enabled" in outcome.error.message
     assert world.model.requests == []
+
+
+def test_the_definition_lists_the_types():
+    about = Task([("a", "Does one thing.\n- More."), ("b", "Does two")]).spec.input_schema["properties"]["agent"]
+    assert about["description"] == "The type of sub-agent:\n- `a`: Does one thing. - More.\n- `b`: Does two"
+    assert Task().spec.input_schema["properties"]["agent"]["description"] == "The type of sub-agent."
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,9 @@ class Task:
 
     @cached_property
     def spec(self) -> ToolSpec:
-        kinds = "; ".join(f"`{name}`: {what}" for name, what in self._described)
-        agent: dict[str, Any] = {"type": "string", "description": f"The type of sub-agent. {kinds}".strip()}
+        kinds = "".join(f"\n- `{name}`: {' '.join(what.split())}" for name, what in self._described)
+        about = f"The type of sub-agent:{kinds}" if kinds else "The type of sub-agent."
+        agent: dict[str, Any] = {"type": "string", "description": about}
         schema = {
             "type": "object",
             "properties": {

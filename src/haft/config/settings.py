@@ -23,6 +23,7 @@ from haft.config.values import (
     tables,
     temperature,
     text,
+    text_or_empty,
     texts,
     truth,
     whole,
@@ -402,7 +403,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
         "subagents.model",
         "",
-        text,
+        text_or_empty,
         "The model of sub-agents, as pydantic-ai names it, such as `anthropic:claude-sonnet-4-5` or "
         "`openai-chat:gpt-5-mini`. A type of sub-agent can name another model.",
         "trusted",
@@ -410,7 +411,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
         "subagents.base_url",
         "",
-        text,
+        text_or_empty,
         "The address of the model of sub-agents, if it is not the address of the provider: an OpenAI-compatible "
         "endpoint, such as `http://127.0.0.1:1234/v1`.",
         "trusted",

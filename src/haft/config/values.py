@@ -139,6 +139,11 @@ def text(value: Any) -> str:
     return value
 
 
+def text_or_empty(value: Any) -> str:
+    """Check that a value is a text, and return it. An empty text switches off what another place sets."""
+    return "" if value == "" else text(value)
+
+
 def texts(value: Any) -> list[str]:
     """Check a list of texts, and return it. A single text is split at its commas."""
     if isinstance(value, str):

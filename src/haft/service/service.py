@@ -455,10 +455,16 @@ class ToolService:
     # Permissions.
 
     async def permissions_test(
-        self, name: str, arguments: Mapping[str, Any] | None = None, *, cwd: str = ".", thread: str | None = None
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        cwd: str = ".",
+        thread: str | None = None,
+        subagent: bool = False,
     ) -> Explanation:
         """The decision about a call, and the steps that lead to it. Calls no tool, and runs no program that a rule lets
-        decide."""
+        decide. With `subagent`, rules for sub-agents count; but the rights of a type of sub-agent do not."""
         self._host.running()
         await self._host.disk.renew(name)
         spec = self.catalogue.get(name, thread or self.thread).spec
@@ -466,7 +472,7 @@ class ToolService:
         given = await self.policy_arguments(name, arguments or {}, thread=thread)
 
         return self._host.policy_engine.explain(
-            PolicyQuery(spec, given, cwd=cwd, thread=thread or self.thread, confined=confined)
+            PolicyQuery(spec, given, cwd=cwd, thread=thread or self.thread, subagent=subagent, confined=confined)
         )
 
     async def policy_arguments(

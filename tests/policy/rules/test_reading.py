@@ -87,6 +87,7 @@ def test_rules_that_are_written_in_another_way_are_counted():
         ),
         ("tool = 'a'\naction = 'ask'\nmatches = {a = '/(?=x)/'}", "look-around"),
         ("tool = 'a'\naction = 'ask'\nmatch = 'x'", "`match` must be a list"),
+        ("tool = 'a'\naction = 'ask'\nmatch = {a = 'x'}", "conditions on arguments are called `matches`"),
         ("tool = 'a'\naction = 'ask'\nnot_match = [5]", "an example in `not_match`"),
     ],
 )

@@ -68,6 +68,9 @@ def test_a_failure_is_told_once(haft, model):
     assert ran.code == 1
     assert ran.err.count("failed: it answered 401") == 1
     assert "haft undo" in ran.err  # The edit is in the workspace.
+    task = haft("log", "--tool", "task", "--json").json[0]["id"]
+    watched = haft("watch", task)
+    assert (watched.code, watched.err.count("failed: it answered 401")) == (1, 1)
     assert "haft undo" not in haft("agent", "run", model.task(unauthorized())).err
 
 

@@ -59,6 +59,13 @@ def test_what_a_rule_rejects_names_the_rule_and_its_place(haft, own):
     assert shown.out.startswith("reject: ") and f"source: {OWN}:3" in shown.out and "allow: ls\n" in shown.out
 
 
+def test_rules_for_sub_agents_are_tried_out_with_an_option(haft, own):
+    own('[[permissions]]\ntool = "shell"\nmatches = {command = "make"}\ncontext = "subagent"\naction = "reject"\n')
+    words = ("permissions", "test", "shell", "--command", "make")
+    assert haft(*words).code == 10
+    assert haft(*words, "--subagent").code == 11
+
+
 def test_the_file_is_named_in_which_the_rule_that_decided_stands(haft, own, tmp_path):
     mine = own('[[permissions]]\ntool = "shell"\nmatches = {command = "make a"}\naction = "allow"\n')
     theirs = haft.workspace / "haft.toml"

@@ -102,6 +102,7 @@ def rule_from(table: Any, *, origin: RuleOrigin, source: str) -> Rule:
 _WHERE: Final = (
     "`to` must be an absolute path, begin with `~/`, or be a name on PATH: a relative path could be any file"
 )
+_EXAMPLES: Final = ("match", "not_match")
 _TO_WHOM: Final = "`to` is for rules whose action is `delegate`"
 
 
@@ -127,7 +128,9 @@ def _text(source: str, key: str, table: Mapping[str, Any]) -> str | None:
 def _list(source: str, key: str, table: Mapping[str, Any]) -> Sequence[Any]:
     value = table.get(key, ())
     if not isinstance(value, list | tuple):
-        raise BadConfig(f"{source}: `{key}` must be a list, not {value!r}")
+        is_condition = key in _EXAMPLES and isinstance(value, Mapping)
+        hint = "conditions on arguments are called `matches`" if is_condition else None
+        raise BadConfig(f"{source}: `{key}` must be a list, not {value!r}", hint=hint)
     return value
 
 

@@ -127,14 +127,15 @@ class HostTasks:
         allowed = allowed_tools(kind, listings)
         specs = {str(one.spec.name): one.spec for one in listings}
         rights = self.rights_above(context)
-        notes = [f"`{name}` was left out: {why}" for name, why in allowed.left_out]
+        left_out = dict(allowed.left_out)
         found = []
         for name in allowed.names:
             why = next(filter(None, (each.why_not(specs[name]) for each in rights)), None)
             if why is None:
                 found.append(specs[name])
             else:
-                notes.append(f"`{name}` was left out: {why}")
+                left_out[name] = why.replace(f"`{name}`", "the tool")  # The same reason for all such tools.
+        notes = _notes(left_out)
         if not found:
             raise BadUsage(
                 f"the sub-agent `{kind.name}` was not started, because none of its tools is here",
@@ -204,6 +205,16 @@ class HostTasks:
 
         await asyncio.to_thread(forget)
         await host.people.forget_thread(thread)
+
+
+def _notes(left_out: Mapping[str, str]) -> list[str]:
+    """What is said about tools that a type names but does not get, one sentence for each reason."""
+    names: dict[str, list[str]] = {}
+    for name, why in left_out.items():
+        names.setdefault(why, []).append(f"`{name}`")
+    return [
+        f"{', '.join(those)} {'was' if len(those) == 1 else 'were'} left out: {why}" for why, those in names.items()
+    ]
 
 
 def _rights_in(conversation: bytes) -> tuple[Rights, ...]:

@@ -219,7 +219,7 @@ class _Show:
     def _show_progress(self, event: Event) -> None:
         if "task" not in event.facts:
             self._progress.take(event, may_draw=not self._line_open)
-        elif not self._quiet:
+        elif not self._quiet and event.facts["task"]["type"] != "error":  # The error is printed at the end.
             self._progress.clear()
             self._end_line()
             for line in task_lines(event):

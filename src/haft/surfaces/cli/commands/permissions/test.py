@@ -99,6 +99,11 @@ class TestCommand(HaftCommand):
     help="Run the program that a `delegate` rule names. Without this option, no program runs.",
 )
 @click.option(
+    "--subagent",
+    is_flag=True,
+    help="Decide as about a call of a sub-agent, by the rules for sub-agents. What its type may do is not considered.",
+)
+@click.option(
     "--network",
     "host",
     metavar="HOST[:PORT]",
@@ -113,6 +118,7 @@ def test_rules(
     verbose: bool,
     batch: str | None,
     run_delegate: bool,
+    subagent: bool,
     host: str | None,
 ) -> None:
     """Say how haft would decide about a call, and why. haft names the rule and its file. haft does not call the tool,
@@ -133,7 +139,9 @@ def test_rules(
         from haft.service import one_host
 
         one_host(host)  # Raises `BadUsage` before anything is decided.
-    decider = _Decider(service, host, verbose=verbose, run_delegate=run_delegate, quiet=options.quiet)
+    decider = _Decider(
+        service, host, verbose=verbose, run_delegate=run_delegate, subagent=subagent, quiet=options.quiet
+    )
     if batch is not None:
         if args is not None or context.args:
             raise BadUsage("with `--batch` each line has its own arguments")
@@ -152,13 +160,21 @@ class _Decider:
     """Decides about calls as the service would."""
 
     def __init__(
-        self, service: ToolService, host: str | None, *, verbose: bool, run_delegate: bool, quiet: bool
+        self,
+        service: ToolService,
+        host: str | None,
+        *,
+        verbose: bool,
+        run_delegate: bool,
+        subagent: bool,
+        quiet: bool,
     ) -> None:
         self.service = service
         self._host = host
         self._quiet = quiet
         self.verbose = verbose
         self._run_delegate = run_delegate
+        self._subagent = subagent
 
     def tell_missing(self) -> None:
         """Warn about rules for tools that do not exist, because a person may think that such rules have an effect."""
@@ -170,7 +186,7 @@ class _Decider:
 
     async def explain(self, tool: str, arguments: Mapping[str, Any], cwd: str) -> tuple[Explanation, Reach | None]:
         """The decision about a call, and whether the call could reach the host of `--network`."""
-        explained = await self.service.permissions_test(tool, arguments, cwd=cwd)
+        explained = await self.service.permissions_test(tool, arguments, cwd=cwd, subagent=self._subagent)
         if self._run_delegate and explained.decision.action == "delegate":
             from haft.service import with_delegates
 
