@@ -165,3 +165,20 @@ def test_a_long_task_does_not_push_the_call_out_of_sight(world):
     assert len(lines) < 25
     assert any("more lines: `haft show" in line for line in lines)
     assert not any(line.strip() == "Allow it? y" for line in lines)
+
+
+def test_a_known_secret_is_not_stored_in_the_conversation(world, monkeypatch):
+    monkeypatch.setenv("A_TOKEN", "s3cr3t-value-of-a-token")
+    text = "s3cr3t-value-of-a-token"
+    prompt = world.model.task(call("write_file", path="made", content=text), say(text)) + f" Use {text}."
+    providers = {"other": {"command": ["true"], "env": {"A_TOKEN": "${env:A_TOKEN}"}}}
+
+    async def run():
+        async with world.open(more={"providers": providers}) as service:
+            return await service.tasks.start(prompt)
+
+    task = asyncio.run(run()).run_id
+    assert world.read("made") == text
+    stored = (world.home / "conversations" / f"{task}.task").read_text()
+    assert text not in stored
+    assert stored.count("[secret removed by haft]") == 3

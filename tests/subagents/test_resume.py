@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from haft.contracts import Principal
-from haft.service import InboxFacade, StateHome
+from haft.service import InboxFacade, StateHome, transcript_of
 from haft.testing.scripted_model import call, say
 from sampling import some
 
@@ -180,3 +180,49 @@ def _runs(world, **wanted):
             return service.runs(**wanted)
 
     return asyncio.run(run())
+
+
+def test_a_cancelled_task_that_goes_on_is_told_that_its_changes_were_undone(world):
+    world.write("a.txt", "a\n")
+    never = threading.Event()
+    prompt = world.model.task(
+        call("edit_file", path="a.txt", old_string="a", new_string="b"),
+        call("shell", command="echo x >> log.txt").until(never),
+        say("on my way again"),
+    )
+
+    async def run():
+        async with world.open() as service:
+            first = service.tasks.start(prompt)
+            await asyncio.to_thread(world.model.wait_for, 2, prompt)
+            first.cancel()
+            never.set()
+            assert (await first).status == "cancelled"
+            more = world.model.task(say("again"))
+            second = service.tasks.resume(first.id, more)
+            return await second, transcript_of(StateHome(str(world.home)), second.id), first.id, more
+
+    second, transcript, first, more = asyncio.run(run())
+    assert second.output == "again"
+    assert world.read("a.txt") == "a\n"
+    assert transcript.continues == first
+    assert (
+        world.model.of(more)[-1]
+        .said[-1]
+        .startswith("Your task was cancelled, and all that you had changed was undone.")
+    )
+
+
+def test_a_killed_task_in_a_layer_is_told_that_its_changes_are_not_there(world):
+    world.write("a.txt", "a\n")
+    waits = threading.Event()
+    edit = call("edit_file", path="a.txt", old_string="a", new_string="b")
+    prompt = world.model.task(edit, say("never").until(waits), edit, say("edited again"))
+    settings = {"isolation": "layer"}
+    host, task = start(world, prompt, **settings)
+    world.model.wait_for(2, prompt)
+    kill(host)
+    waits.set()
+    outcome, _runs_of_all = resume(world, task, **settings)
+    assert outcome.status == "done", outcome.error
+    assert any("may not be in the workspace" in said for said in world.model.of(prompt)[-1].said)

@@ -55,7 +55,11 @@ class Conversation:
     then_say: str = ""
     """What the person says who goes on with the task, to be said when the pending calls have been answered."""
     ended: str | None = None
-    """How the task ended: `done`, `cut short` or `error`; None if it has not ended."""
+    """How the task ended: `done`, `cut short`, `error` or `cancelled`; None if it has not ended."""
+    is_layered: bool = False
+    """Whether the sub-agent worked in a layer of its own, so that its changes may not be in the workspace."""
+    continues: RunId | None = None
+    """The task with which this one goes on."""
 
     def ask(self, prompt: str, context: str | None = None) -> None:
         """Add what the caller asks for. The context is data, and the prompt is the task."""
@@ -114,6 +118,8 @@ class Conversation:
             "spent": self.spent.to_json(),
             "lastTokens": self.last_tokens,
             "ended": self.ended,
+            "continues": self.continues,
+            "isLayered": self.is_layered,
         }
         return json.dumps(facts).encode() + b"\n" + ModelMessagesTypeAdapter.dump_json(self.messages) + b"\n"
 
@@ -136,6 +142,8 @@ class Conversation:
                 Spent(**facts["spent"]),
                 facts["lastTokens"],
                 ended=facts["ended"],
+                continues=facts["continues"],
+                is_layered=facts["isLayered"],
             )
         except (ValueError, KeyError, TypeError) as error:
             raise BadUsage(f"the conversation of the task is damaged: {error}", hint="start a new task") from None

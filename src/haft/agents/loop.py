@@ -24,7 +24,7 @@ from haft.agents.progress import TaskProgress
 from haft.agents.repeats import ENDED, POINTED_OUT, Repeats, pointed_out
 from haft.agents.report import REPORT_TOOL, ReportSchema, summary_of_record
 from haft.agents.requests import ContextFull, OutOfTime, Requests
-from haft.contracts import HaftError, Outcome, Rights, ToolContext, ToolFailed, ToolSpec, new_run_id
+from haft.contracts import MARK, HaftError, Outcome, Rights, ToolContext, ToolFailed, ToolSpec, new_run_id
 from haft.schema import why_not_json
 from haft.values import dataclass, replace
 
@@ -203,6 +203,9 @@ class TaskLoop:
         known = {call.id for call in pending}
         refused = {call.tool_call_id: "It was not made." for call in calls if call.tool_call_id not in known}
         known_ends = [await self._host.outcome_before(call) for call in pending]
+        unknown = [call.id for call, end in known_ends if end is None and MARK in str(call.arguments)]
+        refused |= dict.fromkeys(unknown, "It was not made: it had a secret, which is not stored. Make the call again.")
+        known_ends = [each for each in known_ends if each[0].id not in unknown]
         self._conversation.pending = [call for call, _end in known_ends]
         await self._store()
         again = [call for call, end in known_ends if end is None]
@@ -332,6 +335,17 @@ class TaskLoop:
         conversation = self._conversation
         conversation.spent = replace(self._budget.spent, seconds=self._budget.seconds)
         await self._host.write_conversation(conversation.task, conversation.to_bytes())
+
+    async def store_cancelled(self) -> None:
+        """Store that the task was cancelled. Its calls do not go on, and what they changed is undone."""
+        conversation = self._conversation
+        last = conversation.messages[-1]
+        if isinstance(last, ModelResponse):
+            calls = [part for part in last.parts if isinstance(part, ToolCallPart)]
+            if calls:
+                conversation.answer([tool_result(call.tool_name, call.tool_call_id, ENDING) for call in calls])
+        conversation.modified.clear()
+        await self.store_end("cancelled")
 
     async def store_end(self, ended: str) -> None:
         """Store how the task ended."""

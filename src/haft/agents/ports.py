@@ -55,6 +55,11 @@ class TaskContext(ToolContext, Protocol):
     """The context of a task."""
 
     @property
+    def works_in_layer(self) -> bool:
+        """Whether the task works in a layer of its own."""
+        ...
+
+    @property
     def elapsed(self) -> float:
         """How many seconds the call has been in progress, without the time in which a call that it made waited for a
         person."""

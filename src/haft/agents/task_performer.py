@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from haft.agents.agent_type import AgentType
 from haft.agents.budget import Budget, BudgetLimits
@@ -18,6 +19,10 @@ from haft.values import dataclass, field
 if TYPE_CHECKING:
     from haft.agents.conversation import Conversation
     from haft.agents.loop import Report, TaskLoop
+
+
+LAYERED: Final = "What you changed before may not be in the workspace: read files again before you rely on them."
+CANCELLED: Final = "Your task was cancelled, and all that you had changed was undone. Now it goes on:"
 
 
 @dataclass(slots=True)
@@ -59,6 +64,7 @@ class TaskPerformer:
     ) -> Answer:
         host = self._host
         try:
+            await asyncio.to_thread(import_module, "haft.agents.loop")  # It takes a second.
             from haft.agents.conversation import Conversation
             from haft.agents.loop import TaskLoop
             from haft.agents.requests import Requests, check_price, open_model
@@ -89,7 +95,8 @@ class TaskPerformer:
         tools, notes = host.tools_of(kind, context)
         tools = [spec for spec in tools if spec.name != NAME or budget.depth_left > 0]
         rights = rights_of(kind, tools)
-        model_name = options.model or host.model_for(kind)
+        taken_over = None if conversation is None or options.resumes is not None else conversation.model
+        model_name = taken_over or options.model or host.model_for(kind)
         if conversation is None:
             thread = f"{context.thread}:subtask:{context.run}"
             conversation = Conversation(context.run, kind.name, model_name, thread, host.rights_above(context))
@@ -97,6 +104,7 @@ class TaskPerformer:
         else:
             self._take_up(conversation, context, arguments, options)
             budget.spent = conversation.spent
+        conversation.is_layered = context.works_in_layer
         live = LiveTask(kind, budget, asyncio.Semaphore(budget.limits.children), conversation.modified)
         self._live[context.run] = live
         try:
@@ -107,7 +115,7 @@ class TaskPerformer:
                     host, context, kind, host.system_prompt(kind), tools, rights, budget, conversation, progress,
                     Requests(model, budget, progress),
                 )  # fmt: skip
-                report = await self._run(loop)
+                report = await self._run(loop, context)
         finally:
             del self._live[context.run]
             if above is not None:
@@ -119,11 +127,15 @@ class TaskPerformer:
         return Answer(text=_with_notes(report.summary, notes), result=report.result)
 
     @staticmethod
-    async def _run(loop: TaskLoop) -> Report:
+    async def _run(loop: TaskLoop, context: TaskContext) -> Report:
         try:
             report = await loop.run()
         except HaftError:
             await loop.store_end("error")
+            raise
+        except asyncio.CancelledError:
+            if not context.stays_open:
+                await loop.store_cancelled()
             raise
         await loop.store_end("done" if report.cut_short is None else "cut short")
         return report
@@ -134,16 +146,21 @@ class TaskPerformer:
         """Go on with a stored conversation: that of this run, which outlived its host, or that of an ended task."""
         if options.resumes is None:
             return
-        was_over = conversation.ended is not None
+        was_over, was_cancelled = conversation.ended is not None, conversation.ended == "cancelled"
+        conversation.continues = options.resumes
         conversation.task = context.run
         conversation.thread = f"{context.thread}:subtask:{context.run}"
         conversation.rights = self._host.rights_above(context)
         conversation.ended = None
         conversation.spent = type(conversation.spent)()
+        conversation.executions.clear()  # What follows is about this run, which is undone on its own.
+        conversation.modified.clear()
         conversation.last_tokens = 0
         prompt = arguments["prompt"]
         if was_over or prompt != GO_ON:
-            conversation.then_say = prompt
+            conversation.then_say = f"{CANCELLED} {prompt}" if was_cancelled else prompt
+        if conversation.is_layered and not was_cancelled:
+            conversation.then_say = f"{LAYERED} {conversation.then_say or prompt}"
 
 
 def _place(above: LiveTask | None) -> asyncio.Semaphore | _Free:

@@ -159,6 +159,8 @@ class Confinement:
     """Whether no option and no grant can open the network to the call."""
     subagent: bool = False
     """Whether a sub-agent makes the call. Its programs find the variable `AGENT_IS_SUBAGENT`."""
+    ungrantable: str | None = None
+    """Who makes the call, if no grant can open anything to its calls; else None."""
     limits: Limits | None = None
     """The limits on the call's processes, if they are lower than those of the host."""
     scratch: str | None = None

@@ -10,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from haft.contracts import NO_GRANTS, Call, Confinement, Conflict, Grants, Hosting, Limits, evolve, limits_within
+from haft.contracts import (
+    NO_GRANTS,
+    Call,
+    Confinement,
+    Conflict,
+    Grants,
+    Hosting,
+    Limits,
+    evolve,
+    limits_within,
+    restricted_holder,
+)
 from haft.pipeline.run import Run
 from haft.sandbox import Sandbox
 
@@ -68,7 +79,8 @@ class Confinements:
             if run.call.rights or run.call.subagent:
                 limits = limits_within(self._limits, run.call.rights)
                 lower = None if limits is self._limits else limits
-                confinement = evolve(confinement, subagent=run.call.subagent, limits=lower)
+                holder = restricted_holder(run.call.rights)
+                confinement = evolve(confinement, subagent=run.call.subagent, limits=lower, ungrantable=holder)
         if before is not None and not set(before[1].identities) <= set(confinement.identities):
             raise Conflict(
                 f"`{run.call.name}` was not run: a granted path was deleted or replaced after the approval",

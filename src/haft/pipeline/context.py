@@ -94,6 +94,10 @@ class CallContext:
         return self._run.call.secrets
 
     @property
+    def works_in_layer(self) -> bool:
+        return self._run.transaction is not None and self._run.tool.spec.delegates
+
+    @property
     def elapsed(self) -> float:
         return 0.0 if self._run.deadline is None else self._run.deadline.elapsed
 

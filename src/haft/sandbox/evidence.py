@@ -341,9 +341,16 @@ def _unopened(line: str, workspace: str) -> str | None:
 def _opens(confinement: Confinement, option: str, grant: str) -> str:
     """The hint that says how to allow what the sandbox denied: by an option of the next call, or by a grant if the
     process outlives its calls."""
+    if confinement.ungrantable is not None:
+        return ungrantable(confinement.ungrantable)
     if confinement.session:
         return _on_entry(confinement, grant)
     return _by_option(option)
+
+
+def ungrantable(holder: str) -> str:
+    """The hint for a call of a sub-agent that gets no grants."""
+    return f"{holder} gets no grants: do it yourself, or let a type do it that is not `restricted`"
 
 
 def _on_entry(confinement: Confinement, grant: str) -> str:
@@ -371,6 +378,8 @@ def connection_hint(grant: str, confinement: Confinement | None, *, is_never: bo
     """A hint that says how to grant a host and port to a call."""
     if is_never:
         return NEVER
+    if confinement is not None and confinement.ungrantable is not None:
+        return ungrantable(confinement.ungrantable)
     if confinement is not None and confinement.session:
         return _on_entry(confinement, f"network = [{json.dumps(grant)}]")
     return f"to allow it: `--network={shlex.quote(grant)}`"

@@ -722,6 +722,7 @@ class Sandbox:
             root=(0, 0),
             activated_state=None,
             limits=None,
+            ungrantable=None,
         )
         if confinement.env:
             others = {name: value for name, value in self._env.items() if name not in confinement.env}
@@ -818,7 +819,7 @@ class Sandbox:
     def without_network(self, output: str, confinement: Confinement) -> str | None:
         """An addition to the hint for a call that timed out; None if nothing shows that the call waited for the
         network."""
-        from haft.sandbox.evidence import NEVER, waited_for_network
+        from haft.sandbox.evidence import NEVER, ungrantable, waited_for_network
 
         if (
             "namespaces" not in confinement.layers
@@ -828,6 +829,7 @@ class Sandbox:
         ):
             return None
         how = NEVER if confinement.never_network else "`--network=HOST`"
+        how = how if confinement.ungrantable is None else ungrantable(confinement.ungrantable)
         return f"it has no network and may have waited for it: {how}"
 
     def how_to_connect(self, grant: str, confinement: Confinement | None) -> str:

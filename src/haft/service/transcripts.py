@@ -33,7 +33,9 @@ class Transcript:
     model: str
     spent: dict[str, Any]
     ended: str | None
-    """`done`, `cut short` or `error`; None if the task has not ended, or was killed."""
+    """`done`, `cut short`, `error` or `cancelled`; None if the task has not ended, or was killed."""
+    continues: str | None
+    """The task with which this one goes on."""
     entries: tuple[TranscriptEntry, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -42,6 +44,7 @@ class Transcript:
             "model": self.model,
             "spent": self.spent,
             "ended": self.ended,
+            "continues": self.continues,
             "entries": [each.to_json() for each in self.entries],
         }
 
@@ -55,7 +58,7 @@ def transcript_of(home: StateHome, task: str) -> Transcript | None:
     try:
         facts, messages = json.loads(first), json.loads(rest)
         entries = tuple(_entries(messages))
-        return Transcript(facts["agent"], facts["model"], facts["spent"], facts["ended"], entries)
+        return Transcript(facts["agent"], facts["model"], facts["spent"], facts["ended"], facts["continues"], entries)
     except (ValueError, KeyError, TypeError):
         return None
 

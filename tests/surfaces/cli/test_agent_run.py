@@ -138,3 +138,19 @@ def test_a_task_is_followed_as_a_tree(haft, model, ended):
     assert b"all done" in out
     assert b"\n  read_file " in err  # indented: a call of the task inside the task
     assert begun.wait() == 0
+
+
+def test_the_prompt_of_a_restricted_type_offers_no_grants_and_no_lasting_answers(haft, model, terminal):
+    shell = call("shell", command="touch made")
+    screen = terminal("agent", "run", model.task(shell, say("done")))
+    screen.until("[y/N, t(hread), e(dit), m(essage)]")
+    screen.type("w\n")
+    screen.until("gets no grants")
+    screen.until("Approve shell?")
+    screen.type("a\n")
+    screen.until("end with the task")
+    screen.until("Approve shell?")
+    screen.type("t\n")
+    assert screen.end() == 0
+    assert (haft.workspace / "made").exists()
+    assert "remembered" not in haft("permissions", "list", "--json").out

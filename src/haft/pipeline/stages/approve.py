@@ -167,7 +167,8 @@ class Approve:
     async def _request(self, run: Run, reason: str) -> ApprovalRequest:
         """The request for approval of the call, in the confinement in which it will run."""
         confinement = await self._confinement(run)
-        return approval_request(run, confinement, reason, withheld=self._sandbox.withheld(run.call, confinement))
+        withheld = () if confinement.ungrantable else self._sandbox.withheld(run.call, confinement)
+        return approval_request(run, confinement, reason, withheld=withheld)
 
     async def _request_with(self, run: Run, arguments: Mapping[str, Any]) -> ApprovalRequest:
         """The request for the same call with other arguments. The call itself does not change."""
@@ -199,6 +200,8 @@ class Approve:
             reason = f"the approver's answer is not valid: {error}"
             self._set_decision(run, "nobody", "reject", reason)
             raise Rejected(f"`{call.name}` was not approved: {reason}") from error
+        if restricted_holder(call.rights) is not None and answer.scope == "always":
+            answer = replace(answer, scope="thread")  # No other answer counts for these calls.
         reason = answer.message or "the approver approved it"
         arguments = call.arguments if answer.arguments is None else unmasked_arguments(run.call, answer.arguments)
         if arguments == call.arguments:
@@ -239,7 +242,9 @@ class Approve:
         """The confinement in which the call will run."""
         hosting = run.tool.spec.hosting
         if hosting in ("in-process", "remote"):
-            return IN_PROCESS if hosting == "in-process" else REMOTE
+            outside = IN_PROCESS if hosting == "in-process" else REMOTE
+            holder = restricted_holder(run.call.rights)
+            return outside if holder is None else evolve(outside, ungrantable=holder)
         return await self._confinements.of(run)
 
     @staticmethod

@@ -192,7 +192,8 @@ class HostTasks:
         return self._files.read(task)
 
     async def write_conversation(self, task: str, text: bytes) -> None:
-        await asyncio.to_thread(self._files.write, task, text)
+        masked = self._host.known().masked_bytes(text)
+        await asyncio.to_thread(self._files.write, task, masked)
 
     async def forget_thread(self, thread: str) -> None:
         host = self._host

@@ -226,7 +226,7 @@ def show_run(options: Globals, run: str) -> None:
         verbatim([first])  # Here alone, the run's name is printed in full.
         lines(more)
         if task is not None:
-            lines(transcript_lines(task))
+            lines(transcript_lines(task, record))
 
 
 def _transcript(record: RunRecord) -> Transcript | None:

@@ -280,6 +280,7 @@ class _Prompt:
         offered = len(self._to_allow(arguments))
         may_last = longer is not None and (longer[1] != "v" or bool(variables.env))
         may_last = may_last and longer is not None and (longer[1] != "t" or self.thread_lifetime is not None)
+        may_last = may_last and longer is not None and (longer[1] == "t" or self.request.sandbox.ungrantable is None)
         if longer is not None and may_last and (longer[2] is not None or offered == 1):
             number = int(longer[2] or 1)
             scope: Scope = "thread" if longer[1] == "t" else "always"
@@ -315,6 +316,10 @@ class _Prompt:
         longer = _LASTING_ANSWER.fullmatch(answer)
         if (answer == "o" or (longer is not None and longer[1] == "v")) and not self.request.withheld:
             return "no variable is withheld"
+        holder = self.request.sandbox.ungrantable
+        if holder is not None and (_is_about_network(answer) or (longer is not None and longer[1] == "a")):
+            what = "gets no grants" if longer is None else "has only answers that end with the task"
+            return f"{holder} {what}"
         if _is_about_network(answer):
             if self._may_open_network():
                 return _problem_with(_typed_hosts(answer)[0])
@@ -335,16 +340,18 @@ class _Prompt:
         request = self.request if edited is None else replace(self.request, arguments=edited)
         yield from call_lines(request, arguments, self.workspace)
         offered = self._to_allow(arguments)
+        ends_with_task = self.request.sandbox.ungrantable is not None
         if self.thread_lifetime is None:
-            yield from choice_lines(offered, "a (always, here) also allows")
+            yield from choice_lines(() if ends_with_task else offered, "a (always, here) also allows")
         else:
-            yield from choice_lines(offered, "t (in this thread) or a (always, here) also allows")
+            always = "" if ends_with_task else " or a (always, here)"
+            yield from choice_lines(offered, f"t (in this thread){always} also allows")
             is_of_task = any(purpose is not None for purpose in self.request.chain_purposes)
             lasts = "until the task ends" if is_of_task else self.thread_lifetime
             yield from framed(f"t lasts {lasts}", "  ") if offered else ()
         if self.request.withheld:
-            always = f"  v: always, with {self._withheld()}: the tool sees the value"
-            yield from (always,) if self._to_allow(arguments) else ()
+            with_variable = f"  v: always, with {self._withheld()}: the tool sees the value"
+            yield from (with_variable,) if self._to_allow(arguments) else ()
             yield f"  o: this once, with {self._withheld()}: the tool sees the value"
 
     def _question(self, arguments: Mapping[str, Any]) -> str:
@@ -353,6 +360,8 @@ class _Prompt:
     def _keys(self, arguments: Mapping[str, Any]) -> str:
         longer = ["t(hread)", "a(lways)"] if self._to_allow(arguments) else []
         longer = longer if self.thread_lifetime is not None else longer[1:]
+        if self.request.sandbox.ungrantable is not None:
+            longer = longer[:1] if self.thread_lifetime is not None else []
         network = ["w(ith network)", "w HOST"] if self._may_open_network() else []
         if self.request.withheld:
             longer += ["v(ariable, always)"] if longer else []
@@ -368,7 +377,7 @@ class _Prompt:
 
     def _may_open_network(self) -> bool:
         confinement = self.request.sandbox
-        if confinement.session and confinement.keeps_state:
+        if confinement.ungrantable is not None or (confinement.session and confinement.keeps_state):
             return False
         return confinement.profile != "none" and confinement.network is not True and not confinement.never_network
 

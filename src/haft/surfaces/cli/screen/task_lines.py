@@ -11,7 +11,7 @@ from haft.surfaces.text.json_text import to_json_text
 from haft.surfaces.text.terminal import one_line, styled, visible
 
 if TYPE_CHECKING:
-    from haft.service import Transcript
+    from haft.service import RunRecord, Transcript
 
 MOST_RESULT_LINES: Final = 12
 """How many lines of a result a transcript shows."""
@@ -49,12 +49,17 @@ def _lines(told: Mapping[str, Any]) -> Iterator[str]:
             pass
 
 
-def transcript_lines(task: Transcript) -> Iterator[str]:
+def transcript_lines(task: Transcript, run: RunRecord) -> Iterator[str]:
     """The conversation of a task, for reading."""
     spent = task.spent
     yield ""
     yield styled("the conversation of the sub-agent", "bold", sys.stdout)
-    yield visible(f"  type {task.agent}, model {task.model}, {task.ended or 'not ended'}")
+    ended = task.ended or ("not ended" if run.is_open else "ended with its host")
+    yield visible(f"  type {task.agent}, model {task.model}, {ended}")
+    if task.continues is not None:
+        yield visible(f"  goes on with {task.continues}")
+    if task.ended != "done" and not run.is_open:
+        yield f"  `haft agent resume {run.id}` goes on with it"
     cycles, calls = _number(spent["cycles"], "cycle"), _number(spent["calls"], "call")
     yield f"  {cycles}, {spent['tokens']:_} tokens, {calls}, {spent['seconds']:.0f} s"
     titles = {"prompt": "told", "text": "wrote", "call": "called", "result": "result"}
