@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from haft.agents.tool_names import AllowedTools, allowed_tools, unknown_reason
     from haft.agents.type_files import TypeFile, read_file
     from haft.agents.type_reader import unknown_key_notes
-    from haft.agents.types import AgentTypes, TypeTables, type_of_file
+    from haft.agents.types import AgentTypes, TypeTables, type_of_file, types_in_tables
 else:
     __getattr__ = face(
         __name__,
@@ -34,6 +34,6 @@ else:
             "tool_names": "AllowedTools allowed_tools unknown_reason",
             "type_files": "TypeFile read_file",
             "type_reader": "unknown_key_notes",
-            "types": "AgentTypes TypeTables type_of_file",
+            "types": "AgentTypes TypeTables type_of_file types_in_tables",
         },
     )

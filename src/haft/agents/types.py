@@ -52,7 +52,7 @@ class AgentTypes:
         """`tables` are the types in the configuration, the strongest place first. `trusted` returns the files of
         the workspace that a person trusts now: the path of each, and the digest of its bytes."""
         self._workspace = workspace
-        self._tables = tables
+        self.tables = tables
         self._trusted = trusted
         home = env.get("HOME") or os.path.expanduser("~")
         self._home = home if os.path.isabs(home) else ""
@@ -93,7 +93,7 @@ class AgentTypes:
 
     def names(self) -> list[str]:
         """The names that types probably have: of files, only their own names are read."""
-        names = [name for one in self._tables if one.is_trusted for name in one.tables]
+        names = [name for one in self.tables if one.is_trusted for name in one.tables]
         for place in self.places():
             names += [os.path.basename(path).removesuffix(".md") for path in file_paths(place)]
         return list(dict.fromkeys([*(one.name for one in BUILTIN_TYPES), *names]))
@@ -114,13 +114,13 @@ class AgentTypes:
 
     def _all(self) -> Iterator[ListedType]:
         own, trusted = self._own_places(), self._trusted()
-        for one in self._tables:
+        for one in self.tables:
             if one.provenance != "user":
-                yield from _in_tables(one)
+                yield from types_in_tables(one)
         yield from self._in_folder(own[0], trusted)
-        for one in self._tables:
+        for one in self.tables:
             if one.provenance == "user":
-                yield from _in_tables(one)
+                yield from types_in_tables(one)
         for place in (*own[1:], *self._places_of_claude_code()):
             yield from self._in_folder(place, trusted)
         for builtin in BUILTIN_TYPES:
@@ -166,7 +166,8 @@ def type_of_file(file: TypeFile) -> ListedType:
     return ListedType(read.name, file.path, file.provenance, read)
 
 
-def _in_tables(named: TypeTables) -> Iterator[ListedType]:
+def types_in_tables(named: TypeTables) -> Iterator[ListedType]:
+    """The types that one place of the configuration defines, in the order of its tables."""
     for name, table in named.tables.items():
         broken = ListedType(str(name), named.source, named.provenance, None, "broken")
         if not isinstance(table, Mapping):

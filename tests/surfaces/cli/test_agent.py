@@ -112,3 +112,20 @@ def test_check_finds_problems_in_files(haft, folder):
     assert said.code == 1 and "odd.md: error agent-definition: it has no `description`" in said.out
     assert haft("agent", "check", "nothing.md").code == 2
     assert haft("tools", "check", "--explain", "agent-tool").code == 0
+
+
+def test_check_finds_problems_in_configuration_files(haft):
+    file = haft.workspace / "haft.toml"
+    file.write_text(
+        '[subagents.types.odd]\ndescription = "Reviews a change. Use before a commit."\nprompt = "Review."\n'
+        'tols = ["Read"]\ntools = ["WebSearch", "Read"]\n[subagents.types.bad]\ntools = []\n'
+    )
+    for _ in ("untrusted", "trusted"):
+        said = haft("agent", "check")
+        assert said.code == 1, said
+        where = f"{file}: subagents.types."
+        assert f"{where}odd: warning agent-unknown-key: there is no key `tols`; did you mean `tools`?\n" in said.out
+        assert f"{where}odd: warning agent-tool: it does not get `WebSearch`" in said.out
+        assert f"{where}bad: error agent-definition: it has no `description`" in said.out
+        assert len([line for line in said.out.splitlines() if line.startswith(where)]) == 3
+        assert haft("trust", "--yes").code == 0

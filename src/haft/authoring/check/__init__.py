@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.authoring.check.agents import agent_files, check_agent
+    from haft.authoring.check.agents import agent_files, check_agent, check_agent_tables
     from haft.authoring.check.checker import check_targets
     from haft.authoring.check.fixes import FixResult, apply_fixes
     from haft.authoring.check.targets import placed, targets_of
@@ -21,7 +21,7 @@ else:
     __getattr__ = face(
         __name__,
         {
-            "agents": "agent_files check_agent",
+            "agents": "agent_files check_agent check_agent_tables",
             "checker": "check_targets",
             "fixes": "FixResult apply_fixes",
             "targets": "placed targets_of",

@@ -1,23 +1,28 @@
-"""Checks the Markdown files that define types of sub-agents."""
+"""Checks the Markdown files and the tables of the configuration that define types of sub-agents."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from haft.agents import (
     AgentType,
+    ListedType,
+    TypeTables,
     allowed_tools,
     parse_definition,
     read_file,
     type_of_file,
+    types_in_tables,
     unknown_key_notes,
 )
 from haft.contracts import BadUsage, Listing
 from haft.sources.checks import Finding, Report, check_description, hidden_in_source
+from haft.values import replace
 
 KIND: Final = "agent"
+_NO_PROMPT: Final = "it has no system prompt, so it gets the default one"
 
 
 def agent_files(words: Sequence[str], places: Iterable[str]) -> list[str]:
@@ -39,22 +44,49 @@ def check_agent(path: str, workspace: str, listings: Sequence[Listing]) -> Repor
     file = read_file(path, workspace)
     listed = type_of_file(file)
     if listed.type is None:
-        problem, _mark, cure = (listed.problem or "").partition("; ")
-        return Report(path, KIND, None, [Finding("agent-definition", problem, cure or None)])
-    keys = parse_definition(file.data).keys
+        return Report(path, KIND, None, [_definition_problem(listed)])
     text = file.data.decode("utf-8", "replace")
-    unknown = unknown_key_notes(keys)
-    found = [Finding("agent-unknown-key", note, line=_line(text, key)) for key, note in unknown.items()]
-    found += [Finding("agent-ignored", note) for note in listed.type.notes if note not in unknown.values()]
-    found += _check_tools(listed.type, listings)
+    found = [*_check_type(listed.type, parse_definition(file.data).keys, listings, text)]
     if listed.name != file.stem:
         what = f"its name is `{listed.name}` and its file is `{file.stem}.md`"
         found.append(Finding("agent-name", what, "give both the same name", _line(text, "name")))
     if not listed.type.prompt:
-        hint = "write the prompt below the front matter"
-        found.append(Finding("agent-prompt", "it has no system prompt, so it gets the default one", hint))
+        found.append(Finding("agent-prompt", _NO_PROMPT, "write the prompt below the front matter"))
     found += [*check_description(listed.type.description), *hidden_in_source(text)]
     return Report(path, KIND, listed.name, found)
+
+
+def check_agent_tables(named: TypeTables, listings: Sequence[Listing]) -> Iterator[Report]:
+    """Check each type that one place of the configuration defines."""
+    for (name, table), listed in zip(named.tables.items(), types_in_tables(named), strict=True):
+        target = f"{named.source}: subagents.types.{name}"
+        if listed.type is None:
+            yield Report(target, KIND, None, [_definition_problem(listed)])
+            continue
+        found = [*_check_type(listed.type, {key: each for key, each in table.items() if key != "prompt"}, listings)]
+        if not listed.type.prompt:
+            found.append(Finding("agent-prompt", _NO_PROMPT, "write the prompt as `prompt`"))
+        text = f"{listed.type.description}\n{listed.type.prompt}"
+        hidden = (replace(each, line=None) for each in hidden_in_source(text))
+        yield Report(target, KIND, listed.name, [*found, *check_description(listed.type.description), *hidden])
+
+
+def _definition_problem(listed: ListedType) -> Finding:
+    problem, _mark, cure = (listed.problem or "").partition("; ")
+    return Finding("agent-definition", problem, cure or None)
+
+
+def _check_type(
+    agent: AgentType, keys: Mapping[str, Any], listings: Sequence[Listing], text: str = ""
+) -> Iterator[Finding]:
+    """Check the keys and the tools of a type. `text` is the file in which the lines of the keys are found."""
+    unknown = unknown_key_notes(keys)
+    for key, note in unknown.items():
+        yield Finding("agent-unknown-key", note, line=_line(text, key))
+    for note in agent.notes:
+        if note not in unknown.values():
+            yield Finding("agent-ignored", note)
+    yield from _check_tools(agent, listings)
 
 
 def _check_tools(agent: AgentType, listings: Sequence[Listing]) -> Iterator[Finding]:
