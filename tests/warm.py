@@ -231,10 +231,12 @@ def _read_all(descriptors: list[int]) -> list[bytes]:
 
 
 def load():
-    """Everything of haft, but for the programs that run beside it, and what it imports on use."""
+    """Everything of haft, but for the programs that run beside it, and what it imports on use. What extras need may be
+    missing here."""
     for found in pkgutil.walk_packages(import_module("haft").__path__, "haft."):
-        if not found.name.startswith("haft.helper"):
-            import_module(found.name)
+        if not found.name.startswith(("haft.helper", "haft.adapters.")):
+            with contextlib.suppress(ModuleNotFoundError):
+                import_module(found.name)
     for name in LIBRARIES:
         import_module(name)
 
