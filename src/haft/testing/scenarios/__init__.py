@@ -1,0 +1,1 @@
+"""Test scenarios: calls of tools, written as data, that are run and compared with what they expect."""
