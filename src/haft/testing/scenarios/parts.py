@@ -1,0 +1,175 @@
+"""Parses the simple parts of a scenario: texts, numbers, tables, answers.
+
+Each function gets the part's place, for messages, and its value. It returns the value as `scenario` has it, or raises
+`BadUsage`. `file_parts` and `program_parts` parse the larger parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast, get_args
+
+from haft.contracts import BadUsage, near_miss
+from haft.testing.scenarios.scenario import Answer, Fault, TextMatch
+
+
+class Place(Protocol):
+    """The place of a part."""
+
+    def __truediv__(self, key: object) -> Place: ...
+    def wrong(self, message: str) -> BadUsage: ...
+
+
+def text(where: Place, value: Any) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise where.wrong(f"must be a text, not {value!r}")
+    return value
+
+
+def texts(where: Place, value: Any) -> tuple[str, ...]:
+    """A list of texts, or one text alone."""
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
+        raise where.wrong(f"must be a list of texts, not {value!r}")
+    return tuple(value)
+
+
+def boolean(where: Place, value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise where.wrong(f"must be true or false, not {value!r}")
+    return value
+
+
+def number(where: Place, value: Any) -> float | None:
+    """A number of seconds, or null."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise where.wrong(f"must be a number of seconds above 0, not {value!r}")
+    return float(value)
+
+
+def whole_number(where: Place, value: Any) -> int | None:
+    """A whole number, or null."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise where.wrong(f"must be a whole number, not {value!r}")
+    return value
+
+
+def table(where: Place, value: Any) -> Mapping[str, Any]:
+    """A table whose keys are texts."""
+    if not isinstance(value, Mapping):
+        raise where.wrong(f"must be a table, not {value!r}")
+    for key in value:
+        if not isinstance(key, str):
+            raise where.wrong(f"has the key {key!r}, which must be a text; put it in quotes")
+    return value
+
+
+def json_table(where: Place, value: Any) -> dict[str, Any]:
+    """A table whose values are JSON."""
+    found = dict(table(where, value))
+    for key, each in found.items():
+        _check_json(where / key, each)
+    return found
+
+
+def _check_json(where: Place, value: Any) -> None:
+    if isinstance(value, Mapping):
+        json_table(where, value)
+    elif isinstance(value, list | tuple):
+        for index, each in enumerate(value):
+            _check_json(where / index, each)
+    elif not (value is None or isinstance(value, str | int | float | bool)):
+        raise where.wrong(f"must be a value that JSON has, not {value!r}")
+
+
+def check_keys(where: Place, value: Mapping[str, Any], keys: Sequence[str]) -> None:
+    """Raise `BadUsage` if the table has a key that is not one of `keys`."""
+    for key in value:
+        if key not in keys:
+            near = near_miss(key, keys)
+            raise where.wrong(
+                f"has no `{key}`" + (f"; did you mean `{near}`?" if near else f"; it has {', '.join(keys)}")
+            )
+
+
+# Texts.
+
+
+def text_match(where: Place, value: Any) -> TextMatch | None:
+    """A text that must be equal, or a table of `equals`, `contains` and `matches`."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return TextMatch(equals=value)
+    found = table(where, value)
+    check_keys(where, found, ("equals", "contains", "matches"))
+    pattern = text(where / "matches", found["matches"]) if found.get("matches") is not None else None
+    if pattern is not None:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise (where / "matches").wrong(f"is not a regular expression: {error}") from error
+    equals = text(where / "equals", found["equals"]) if found.get("equals") is not None else None
+    return TextMatch(equals, texts(where / "contains", found.get("contains", ())), pattern)
+
+
+# Answers, faults, decisions.
+
+
+def answers(where: Place, value: Any) -> Any:
+    """`all`, `none`, or the answers in the order of the requests."""
+    if value in ("all", "none"):
+        return value
+    if value is True or value is False:
+        return "all" if value else "none"
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise where.wrong(f"must be `all`, `none` or a list of answers, not {value!r}")
+    return tuple(_answer(where / index, each) for index, each in enumerate(value))
+
+
+def _answer(where: Place, value: Any) -> Answer:
+    if isinstance(value, bool):
+        return Answer(value)
+    if value in ("approve", "reject"):
+        return Answer(value == "approve")
+    found = table(where, value)
+    check_keys(where, found, ("reject", "message", "args", "grant", "scope"))
+    if "reject" in found:
+        given = found["reject"]
+        return Answer(approve=False, message=None if given is True else text(where / "reject", given))
+    scope = found.get("scope", "once")
+    if scope not in ("once", "thread", "always"):
+        raise (where / "scope").wrong(f"must be once, thread or always, not {scope!r}")
+    message = text(where / "message", found["message"]) if found.get("message") is not None else None
+    args = None if found.get("args") is None else json_table(where / "args", found["args"])
+    grant = None if found.get("grant") is None else json_table(where / "grant", found["grant"])
+    return Answer(approve=True, message=message, args=args, grant=grant, scope=scope)
+
+
+def fault(where: Place, value: Any) -> tuple[Fault | None, dict[str, Any]]:
+    """The kind of a fault, and its options."""
+    if value is None:
+        return None, {}
+    options = {} if isinstance(value, str) else dict(json_table(where, value))
+    kind = value if isinstance(value, str) else options.pop("kind", None)
+    if kind not in get_args(Fault):
+        near = near_miss(str(kind), get_args(Fault))
+        raise where.wrong(
+            f"must be one of {', '.join(get_args(Fault))}" + (f"; did you mean `{near}`?" if near else "")
+        )
+    return cast("Fault", kind), options
+
+
+def decision(where: Place, value: Any) -> dict[str, Any]:
+    """An action, or the parts of a decision."""
+    if isinstance(value, str):
+        return {"action": value}
+    found = json_table(where, value)
+    check_keys(where, found, ("action", "by", "layer", "rule", "reason", "source"))
+    return found
