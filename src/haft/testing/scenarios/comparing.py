@@ -34,16 +34,14 @@ class Observed:
 
 def mismatches(expected: Expected, observed: Observed) -> tuple[Mismatch, ...]:
     """Everything that is not as expected."""
-    return tuple(
-        (
-            *_outcome(expected, observed),
-            *_texts(expected, observed),
-            *_result(expected, observed),
-            *_files(expected, observed),
-            *_other_changes(expected, observed),
-            *_calls(expected, observed),
-            *_decision(expected, observed),
-        )
+    return (
+        *_outcome(expected, observed),
+        *_texts(expected, observed),
+        *_result(expected, observed),
+        *_files(expected, observed),
+        *_other_changes(expected, observed),
+        *_calls(expected, observed),
+        *_decision(expected, observed),
     )
 
 

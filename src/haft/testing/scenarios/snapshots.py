@@ -32,7 +32,11 @@ def snapshot(root: str) -> dict[str, FoundFile]:
 
 
 def _found(root: str, inside: str) -> Iterator[tuple[str, FoundFile]]:
-    for entry in sorted(os.scandir(os.path.join(root, inside)), key=lambda each: each.name):
+    try:
+        entries = sorted(os.scandir(os.path.join(root, inside)), key=lambda each: each.name)
+    except PermissionError:
+        return  # A directory that the tester may not read has nothing that a scenario could compare.
+    for entry in entries:
         path = os.path.join(inside, entry.name)
         status = entry.stat(follow_symlinks=False)
         mode = stat.S_IMODE(status.st_mode)
@@ -48,7 +52,11 @@ def _found(root: str, inside: str) -> Iterator[tuple[str, FoundFile]]:
 
 
 def _digest(path: str) -> str:
-    with open(path, "rb") as file:
+    try:
+        file = open(path, "rb")  # noqa: SIM115  closed below
+    except PermissionError:
+        return "unreadable"
+    with file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

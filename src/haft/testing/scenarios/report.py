@@ -1,0 +1,97 @@
+"""Results as text for people: a line for each scenario, and for a failed one each mismatch with its diff."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from haft.testing.scenarios.scenario import Mismatch, Result
+
+_FEW_LINES: Final = 2
+_MOST_LINES: Final = 60
+Styled = Callable[[str, str], str]
+"""A text in a style: `ok`, `bad`, `warn` or `dim`."""
+
+
+def plain(text: str, _style: str) -> str:
+    """A text without any style."""
+    return text
+
+
+def place(result: Result, part: str = "") -> str:
+    """The file and line of a scenario, or of a part of it."""
+    location = result.scenario.location
+    path = os.path.relpath(location.path) if os.path.isabs(location.path) else location.path
+    return f"{path}:{location.line_of(part) if part else location.line}"
+
+
+def lines_of(result: Result, styled: Styled = plain) -> Iterator[str]:
+    """The result of one scenario."""
+    word, style = ("passed", "ok") if result.passed else ("skipped", "warn") if result.skipped else ("FAILED", "bad")
+    yield f"{styled(word, style)}  {place(result)}  {result.scenario.name}  {styled(f'{result.seconds:.2f} s', 'dim')}"
+    if result.skipped:
+        yield f"    {result.skipped}"
+    for each in result.mismatches:
+        yield ""
+        yield f"    {styled(place(result, each.path), 'dim')}"
+        yield from (f"    {line}" for line in explained(each, styled))
+    if result.mismatches:
+        yield from (f"    {line}" for line in _said(result))
+        yield ""
+
+
+def explained(mismatch: Mismatch, styled: Styled = plain) -> Iterator[str]:
+    """A mismatch; texts of several lines as a diff."""
+    expected, actual = mismatch.expected, mismatch.actual
+    if not _is_long(expected, actual):
+        yield from mismatch.message.splitlines()
+    else:
+        title = mismatch.message.partition("\n")[0]
+        yield f"{title} - expected, + actual"
+        yield from _diff(expected, actual, styled)
+    if isinstance(expected, str) and isinstance(actual, str) and expected != actual:
+        yield from _invisible(expected, actual)
+
+
+def _is_long(expected: Any, actual: Any) -> bool:
+    texts = isinstance(expected, str) and isinstance(actual, str)
+    return texts and max(expected.count("\n"), actual.count("\n")) >= _FEW_LINES
+
+
+def _diff(expected: str, actual: str, styled: Styled) -> Iterator[str]:
+    lines = list(difflib.unified_diff(expected.splitlines(), actual.splitlines(), lineterm="", n=3))[2:]
+    for line in lines[:_MOST_LINES]:
+        yield styled(line, "bad" if line.startswith("-") else "ok" if line.startswith("+") else "dim")
+    if len(lines) > _MOST_LINES:
+        yield f"… and {len(lines) - _MOST_LINES} more lines"
+
+
+def _invisible(expected: str, actual: str) -> Iterator[str]:
+    """What cannot be seen of a difference."""
+    if expected.rstrip("\n") == actual.rstrip("\n"):
+        more = len(actual) - len(actual.rstrip("\n")) - (len(expected) - len(expected.rstrip("\n")))
+        many, where = abs(more), "actual" if more > 0 else "expected"
+        yield f"The {where} text has {many} more newline{'s' * (many != 1)} at its end."
+    elif expected.split() == actual.split():
+        yield "The texts differ only in white space."
+
+
+def _said(result: Result) -> Iterator[str]:
+    """The end of what the tool wrote to stderr, if the call failed unexpectedly."""
+    outcome = result.outcome or {}
+    is_status = any(each.path in ("expect.status", "expect.exit", "expect.error") for each in result.mismatches)
+    said = (outcome.get("stderr") or "").splitlines()
+    if is_status and said:
+        yield ""
+        yield "The tool wrote to stderr:"
+        yield from (f"  {line[:300]}" for line in said[-10:])
+
+
+def summary(results: Sequence[Result], seconds: float) -> str:
+    """How many scenarios passed, failed and were skipped."""
+    passed = sum(each.passed for each in results)
+    skipped = sum(each.skipped is not None for each in results)
+    counts = ((passed, "passed"), (len(results) - passed - skipped, "failed"), (skipped, "skipped"))
+    return f"{', '.join(f'{count} {word}' for count, word in counts if count)} in {seconds:.1f} s"

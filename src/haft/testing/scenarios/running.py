@@ -1,0 +1,144 @@
+"""Runs one scenario: makes its world, calls the tool through a whole service, and compares what came of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from haft.contracts import ApprovalAnswer, ApprovalRequest, BadUsage, HaftError, Listing
+from haft.service import ToolService
+from haft.testing.loading import Loading
+from haft.testing.scenarios.comparing import Observed, mismatches
+from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
+from haft.testing.scenarios.snapshots import snapshot
+from haft.testing.scenarios.world import World
+from haft.values import replace
+
+
+class ScriptedApprover:
+    """Answers requests for approval as a scenario says, and counts them."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._approve = scenario.approve
+        self.requests: list[ApprovalRequest] = []
+
+    def __call__(self, request: ApprovalRequest) -> ApprovalAnswer:
+        index = len(self.requests)
+        self.requests.append(request)
+        if not isinstance(self._approve, tuple):
+            return ApprovalAnswer(approved=self._approve == "all")
+        if index >= len(self._approve):
+            return ApprovalAnswer(approved=False, message="the scenario has no answer for this request")
+        answer = self._approve[index]
+        return ApprovalAnswer(
+            approved=answer.approve,
+            message=answer.message,
+            arguments=answer.args,
+            grants=answer.grant or {},
+            scope=answer.scope,
+        )
+
+
+async def run_scenario(scenario: Scenario) -> Result:
+    """Run a scenario. Every failure is a mismatch or a reason to skip in the result, and not an exception."""
+    began = time.perf_counter()
+    try:
+        result = await _run(scenario)
+    except (HaftError, OSError) as error:
+        message = f"The scenario could not run: {error}"
+        if hint := getattr(error, "hint", None):
+            message += f"\nhint: {hint}"
+        result = Result(scenario, (Mismatch("tool", scenario.tool, None, message),))
+    return replace(result, seconds=time.perf_counter() - began)
+
+
+async def _run(scenario: Scenario) -> Result:
+    with World(scenario) as world:
+        loading = loading_of(scenario)
+        approver = ScriptedApprover(scenario)
+        async with ToolService.open(
+            world.workspace,
+            home=world.state,
+            environ=world.environ(),
+            approver=approver,
+            settings={**loading.settings, **scenario.settings},
+            installed=False,
+        ) as service:
+            name = await _load(service, loading, scenario)
+            before = snapshot(world.workspace)
+            outcome = await service.call(
+                name,
+                scenario.args,
+                timeout=scenario.timeout,
+                cwd=scenario.cwd,
+                env=scenario.env or None,
+                config=scenario.config or None,
+                grants=_grants(scenario),
+            )
+        after = snapshot(world.workspace)
+        form = outcome.to_json()
+        observed = Observed(form, world.workspace, before, after, (), len(approver.requests))
+        return Result(scenario, mismatches(scenario.expect, observed), form)
+
+
+def _grants(scenario: Scenario) -> dict[str, Any]:
+    network = {"network": True} if scenario.network else {}
+    return {**network, **scenario.grant}
+
+
+def loading_of(scenario: Scenario) -> Loading:
+    """The tools that a scenario names: those in `load`, the tool itself if `tool` is a path, else what lies beside the
+    scenario under the name of the tool."""
+    loading = Loading()
+    for path in scenario.load:
+        loading.add(_placed(path, scenario))
+    if "/" in scenario.tool:
+        loading.add(_placed(scenario.tool, scenario))
+    elif not scenario.load and (beside := _beside(scenario)) is not None:
+        loading.add(beside)
+    return loading
+
+
+def _placed(path: str, scenario: Scenario) -> str:
+    return os.path.normpath(os.path.join(scenario.directory, os.path.expanduser(path)))
+
+
+def _beside(scenario: Scenario) -> str | None:
+    """The tool in the folder of the scenario: the folder itself if it is a plugin or a template, or a file with the
+    name of the tool."""
+    name = scenario.tool.removeprefix("tb__")
+    for folder in (scenario.directory, os.path.dirname(scenario.directory)):
+        if any(os.path.lexists(os.path.join(folder, each)) for each in ("agent_plugin.json", "tool.py")):
+            return folder
+        for each in ("haft.toml", "haft.json", ".mcp.json"):
+            if os.path.lexists(os.path.join(folder, each)):
+                return os.path.join(folder, each)
+        try:
+            entries = sorted(os.listdir(folder))
+        except OSError:
+            continue
+        for entry in entries:
+            stem = entry if "." not in entry else entry.rpartition(".")[0]
+            if stem.replace("-", "_") == name.replace("-", "_") and ".scenario." not in entry:
+                return os.path.join(folder, entry)
+    return None
+
+
+async def _load(service: ToolService, loading: Loading, scenario: Scenario) -> str:
+    """Load the tools, and return the name of the scenario's tool."""
+    loaded = [await service.load(path) for path in loading.files]
+    if "/" not in scenario.tool:
+        return scenario.tool
+    path = _placed(scenario.tool, scenario)
+    found: dict[str, Listing] = {}
+    for each in (*loaded, *service.tools(all=True)):
+        if each.spec.origin == path or each.spec.origin.startswith(f"{path.rstrip('/')}/"):
+            found[each.spec.name] = each
+    if len(found) != 1:
+        names = ", ".join(f"`{name}`" for name in found) or "none"
+        raise BadUsage(
+            f"{scenario.tool} must have one tool, and has {names}",
+            hint="write the path under `load`, and the name of the tool under `tool`",
+        )
+    return next(iter(found))

@@ -1,0 +1,85 @@
+"""Runs many scenarios at once, in worker processes.
+
+Each worker runs one scenario after another. If a worker dies, for example because a tool that runs in its process ends
+the process, the scenarios that have no result yet run again, each in a process of its own: so the one that ends its
+process fails, and the others are not harmed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+
+from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
+
+Told = Callable[[Result], None]
+
+
+def default_jobs() -> int:
+    """How many scenarios run at once: one for each core that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_scenarios(scenarios: Sequence[Scenario], *, jobs: int | None = None, told: Told | None = None) -> list[Result]:
+    """Run scenarios, and return their results in the same order. `told` gets each result when it is there."""
+    jobs = min(jobs or default_jobs(), len(scenarios))
+    if jobs <= 1:
+        return [_tell(_run(each), told) for each in scenarios]
+    results: dict[int, Result] = {}
+    for index, result in _in_pool(scenarios, range(len(scenarios)), jobs):
+        results[index] = _tell(result, told)
+    for index in [each for each in range(len(scenarios)) if each not in results]:
+        found = dict(_in_pool(scenarios, [index], 1))
+        results[index] = _tell(found.get(index) or _ended(scenarios[index]), told)
+    return [results[index] for index in range(len(scenarios))]
+
+
+def _in_pool(scenarios: Sequence[Scenario], wanted: Iterable[int], jobs: int) -> Iterator[tuple[int, Result]]:
+    """The results of scenarios, each as soon as it is there. Those after the death of a worker are missing."""
+    pool = ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_prepare)
+    try:
+        running: dict[Future[Result], int] = {pool.submit(_run, scenarios[index]): index for index in wanted}
+        for future in as_completed(running):
+            try:
+                yield running[future], future.result()
+            except BrokenProcessPool:
+                continue
+    except BrokenProcessPool:
+        return
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _context() -> multiprocessing.context.BaseContext:
+    """A worker is forked from a process that has loaded haft and nothing else, where the platform can do that."""
+    methods = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    if "forkserver" in methods:
+        context.set_forkserver_preload(["haft.testing.scenarios.running"])
+    return context
+
+
+def _prepare() -> None:
+    """Load in the worker what every scenario needs."""
+    import haft.testing.scenarios.running  # noqa: F401
+
+
+def _run(scenario: Scenario) -> Result:
+    from haft.testing.scenarios.running import run_scenario
+
+    return asyncio.run(run_scenario(scenario))
+
+
+def _ended(scenario: Scenario) -> Result:
+    message = "The scenario could not run: the tool ended the process in which the scenario ran"
+    return Result(scenario, (Mismatch("tool", None, None, message),))
+
+
+def _tell(result: Result, told: Told | None) -> Result:
+    if told is not None:
+        told(result)
+    return result

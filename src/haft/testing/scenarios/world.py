@@ -1,0 +1,103 @@
+"""The world of one scenario: a workspace with the given files, a state home, a home directory and an environment.
+
+All of it lies in one temporary directory and belongs to this scenario alone, so that nothing that a scenario leaves can
+reach another. Only the environments of templates are shared: haft makes them once for each list of requirements, and
+calls cannot write to them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, Self
+
+from haft.storage import default_home
+from haft.testing.scenarios.scenario import GivenFile, Scenario
+
+_SHARED: Final = "environments"
+_PASSED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""The variables of the host that every scenario has."""
+
+
+class World:
+    """The directories of one scenario, as long as it runs."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self.root = os.path.realpath(tempfile.mkdtemp(prefix="haft-scenario-"))
+        self.workspace = os.path.join(self.root, "workspace")
+        self.state = os.path.join(self.root, "state")
+        self.home = os.path.join(self.root, "home")
+        self.programs = os.path.join(self.root, "programs")
+
+    def __enter__(self) -> Self:
+        try:
+            for path in (self.workspace, self.state, self.home, self.programs):
+                os.mkdir(path, 0o700)
+            os.chmod(self.workspace, 0o755)  # noqa: S103  a workspace as people have it
+            write_files(self.workspace, self._scenario.files)
+            shared = os.path.join(default_home(os.environ), "test-environments")
+            os.makedirs(shared, mode=0o700, exist_ok=True)
+            os.symlink(shared, os.path.join(self.state, _SHARED))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def environ(self) -> dict[str, str]:
+        """The variables of the host that count for the scenario."""
+        passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
+        return {
+            **passed,
+            "HOME": self.home,
+            "XDG_CONFIG_HOME": os.path.join(self.home, ".config"),
+            "AMP_TOOLBOX": "",
+            **self._scenario.env,
+        }
+
+    def close(self) -> None:
+        """Remove the directories, also those that a tool made unreadable."""
+        shutil.rmtree(self.root, onerror=_make_writable)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def write_files(root: str, files: Mapping[str, GivenFile]) -> None:
+    """Write the files of a scenario into a directory."""
+    for path, given in files.items():
+        full = os.path.join(root, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        if given.kind == "directory":
+            os.makedirs(full, exist_ok=True)
+        elif given.kind == "link":
+            os.symlink(given.target or "", full)
+        else:
+            with open(full, "wb") as file:
+                file.write(given.content)
+    for path, given in reversed(tuple(files.items())):  # At the end, because a directory may become read-only.
+        if given.mode is not None:
+            os.chmod(os.path.join(root, path), given.mode)
+
+
+def _make_writable(remove: object, path: str, _error: object) -> None:
+    """Try again to remove a path after its directory became writable."""
+    for each in (os.path.dirname(path), path):
+        try:
+            if stat.S_ISDIR(os.lstat(each).st_mode):
+                os.chmod(each, 0o700)
+        except OSError:
+            pass
+    try:
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            os.unlink(path)
+    except OSError:
+        pass
