@@ -110,6 +110,7 @@ TOOLS: Final = LazyGroup(
         "search": ("tools:search_tools", "Find tools by name, description and parameters."),
         "make": ("make:make_tool", "Make a new tool, with example code that works."),
         "check": ("check:check_tools", "Find problems in tools, and say how to fix each problem."),
+        "test": ("test:test_tools", "Run test scenarios of tools."),
     },
 )
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
     from haft.testing.scenarios.spellings import scenarios_from
     from haft.testing.scenarios.suite import run_scenarios
+    from haft.testing.scenarios.update import Updated, update_files
+    from haft.testing.scenarios.watching import Watch
 else:
     __getattr__ = face(
         __name__,
@@ -26,6 +28,8 @@ else:
             "scenario": "Mismatch Result Scenario",
             "spellings": "scenarios_from",
             "suite": "run_scenarios",
+            "update": "Updated update_files",
+            "watching": "Watch",
         },
     )
 
@@ -33,6 +37,8 @@ __all__ = [
     "Mismatch",
     "Result",
     "Scenario",
+    "Updated",
+    "Watch",
     "explained",
     "find_scenario_files",
     "is_scenario_file",
@@ -43,5 +49,6 @@ __all__ = [
     "run_scenarios",
     "scenarios_from",
     "summary",
+    "update_files",
     "write_junit",
 ]

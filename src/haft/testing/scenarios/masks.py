@@ -13,7 +13,6 @@ _RUN: Final = re.compile(r"\br_[0-9A-Za-z]{10,}\b")
 _TIME: Final = re.compile(
     r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:Z\b|UTC\b|[+-]\d\d:?\d\d\b))?)?"
 )
-WORDS: Final = ("<workspace>", "<run>", "<time>")
 
 
 def masked_like(expected: str, actual: str, workspace: str) -> str:
@@ -27,9 +26,9 @@ def masked_like(expected: str, actual: str, workspace: str) -> str:
     return actual
 
 
-def masked(text: str, workspace: str) -> str:
-    """A text with all placeholders, to be written into a scenario."""
-    return masked_like(" ".join(WORDS), text, workspace)
+def masked(text: str, workspace: str, *, times: bool) -> str:
+    """A text with placeholders, to be written into a scenario; for times only if `times` is set."""
+    return masked_like("<workspace> <run>" + " <time>" * times, text, workspace)
 
 
 def masked_value(expected: Any, actual: Any, workspace: str) -> Any:

@@ -79,7 +79,7 @@ async def _run(scenario: Scenario) -> Result:
         after = snapshot(world.workspace)
         form = outcome.to_json()
         observed = Observed(form, world.workspace, before, after, (), len(approver.requests))
-        return Result(scenario, mismatches(scenario.expect, observed), form)
+        return Result(scenario, mismatches(scenario.expect, observed), form, workspace=world.workspace)
 
 
 def _grants(scenario: Scenario) -> dict[str, Any]:

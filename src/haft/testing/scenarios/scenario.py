@@ -201,6 +201,8 @@ class Scenario:
     fault_options: Mapping[str, Any] = field(default_factory=dict)
     expect: Expected = Expected()
     location: Location = Location("<python>")
+    case: int | None = None
+    """The index of the case in its file; None if the file has no cases."""
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,8 @@ class Result:
     seconds: float = 0
     program_calls: tuple[Mapping[str, Any], ...] = ()
     """The recorded calls of the stubs."""
+    workspace: str = ""
+    """The path that the workspace had."""
 
     @property
     def passed(self) -> bool:

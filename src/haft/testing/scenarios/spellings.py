@@ -31,6 +31,7 @@ from haft.testing.scenarios.parts import (
 )
 from haft.testing.scenarios.program_parts import expected_calls, programs
 from haft.testing.scenarios.scenario import UNSET, Expected, Location, Scenario
+from haft.values import replace
 
 _OTHER_NAMES: Final = {
     "arguments": "args",
@@ -81,7 +82,7 @@ def scenarios_from(data: Any, *, directory: str = ".", name: str = "", at: Locat
         title = words.pop("name", None)
         title = str(index + 1) if title is None else text(_within(at, f"{where}.name"), title)
         full = f"{base}: {title}" if base else title
-        made.append(_scenario(_merged(shared, words), full, directory, _case_location(at, where)))
+        made.append(replace(_scenario(_merged(shared, words), full, directory, _case_location(at, where)), case=index))
     names = [each.name for each in made]
     if twice := next((each for each in names if names.count(each) > 1), None):
         raise _wrong(at, "cases", f"two cases have the name {twice!r}; give each its own")

@@ -1,0 +1,162 @@
+"""Writes what a call did into its scenario file, in place of what the file expects.
+
+Only expectations that the file has are replaced; everything else, also comments, stays as it is. Workspace paths and
+ids of runs are written as placeholders, and also times, if they are times of today.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import yaml
+
+from haft.contracts import BadUsage
+from haft.testing.scenarios.masks import masked
+from haft.testing.scenarios.scenario import Mismatch, Result
+from haft.values import dataclass
+
+_UPDATABLE: Final = re.compile(r"expect\.(status|error|message|output|stderr|result|exit|asked|files\..+)$", re.DOTALL)
+_TEXTS: Final = ("message", "output", "stderr")
+
+
+@dataclass(frozen=True)
+class Updated:
+    """What became of the mismatches of one file."""
+
+    path: str
+    replaced: tuple[str, ...]
+    """The parts of the scenarios that were replaced."""
+    left: tuple[str, ...]
+    """The parts that no update can replace."""
+
+
+def update_files(results: Iterable[Result]) -> list[Updated]:
+    """Update the scenario files of failed results. Raises `BadUsage` if a file changed meanwhile."""
+    by_file: dict[str, list[Result]] = {}
+    for each in results:
+        if each.mismatches and each.outcome is not None:
+            by_file.setdefault(each.scenario.location.path, []).append(each)
+    return [_update(path, found) for path, found in by_file.items()]
+
+
+def _update(path: str, results: Sequence[Result]) -> Updated:
+    if path.endswith(".toml"):
+        return Updated(path, (), tuple(each.path for result in results for each in result.mismatches))
+    with open(path, encoding="utf-8", newline="") as file:
+        text = file.read()
+    nodes = dict(_nodes(yaml.compose(text, Loader=yaml.SafeLoader), ""))
+    edits: dict[int, tuple[int, str]] = {}
+    replaced: list[str] = []
+    left: list[str] = []
+    for result in results:
+        for each in result.mismatches:
+            node = _node(each, result, nodes)
+            value = _value(each, result)
+            if node is None or value is None:
+                left.append(each.path)
+                continue
+            start, end = node.start_mark.index, node.end_mark.index
+            new = _written(value[0], text, node, is_json=path.endswith(".json"))
+            if edits.setdefault(start, (end, new)) != (end, new):
+                raise BadUsage(
+                    f"{path}:{node.start_mark.line + 1}: several cases share this expectation, and differ in it",
+                    hint="write the expectation into each case",
+                )
+            replaced.append(each.path)
+    for start in sorted(edits, reverse=True):
+        end, new = edits[start]
+        text = text[:start] + new + text[end:]
+    if replaced:
+        _replace(path, text)
+    return Updated(path, tuple(replaced), tuple(left))
+
+
+def _replace(path: str, text: str) -> None:
+    """Write a whole file, so that no reader sees half of it."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(temporary, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    shutil.copymode(path, temporary)
+    os.replace(temporary, path)
+
+
+def _nodes(node: yaml.Node | None, at: str) -> Iterator[tuple[str, yaml.Node]]:
+    if node is not None:
+        yield at, node
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _nodes(value, f"{at}.{key.value}".lstrip("."))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield from _nodes(value, f"{at}.{index}".lstrip("."))
+            if at.endswith("expectedFiles") and isinstance(value, yaml.MappingNode):
+                found = {key.value: inner for key, inner in value.value}
+                if "path" in found and "content" in found:
+                    path = f"{at.removesuffix('expectedFiles')}expect.files.{found['path'].value}"
+                    yield path, found["content"]
+
+
+def _node(mismatch: Mismatch, result: Result, nodes: Mapping[str, yaml.Node]) -> yaml.Node | None:
+    """The node of an expectation: in the case of the scenario, or in what all cases share."""
+    if not _UPDATABLE.match(mismatch.path):
+        return None
+    case = result.scenario.case
+    for prefix in ([f"cases.{case}."] if case is not None else []) + [""]:
+        for ending in (".equals", ".content", ""):
+            node = nodes.get(f"{prefix}{mismatch.path}{ending}")
+            if node is not None and (isinstance(node, yaml.ScalarNode) or mismatch.path == "expect.result"):
+                return node
+    return None
+
+
+def _value(mismatch: Mismatch, result: Result) -> tuple[Any] | None:
+    """The value to write; None if it cannot be written."""
+    part = mismatch.path.split(".")[1]
+    outcome = result.outcome or {}
+    if part == "result":
+        return (outcome["result"],)
+    if part == "files" and mismatch.actual is not None and not isinstance(mismatch.actual, str):
+        return None
+    if part in (*_TEXTS, "files") and isinstance(mismatch.actual, str):
+        workspace = str(result.workspace)
+        today = datetime.datetime.now(datetime.UTC).date()
+        days = (today, today - datetime.timedelta(days=1), today + datetime.timedelta(days=1))
+        has_today = any(each.isoformat() in mismatch.actual for each in days)
+        return (masked(mismatch.actual, workspace, times=has_today),)
+    return (mismatch.actual,)
+
+
+def _written(value: Any, text: str, node: yaml.Node, *, is_json: bool) -> str:
+    """A value as it is written at a node: a block for a text of several lines, if the node was one; else JSON, which is
+    YAML too."""
+    is_block = isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")
+    if isinstance(value, str) and is_block and not is_json:
+        line = text.rfind("\n", 0, node.start_mark.index) + 1
+        indent = len(text[line:]) - len(text[line:].lstrip(" ")) + 2
+        if (block := block_text(value, indent)) is not None:
+            return block
+        return json.dumps(value, ensure_ascii=False) + "\n"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def block_text(value: str, indent: int) -> str | None:
+    """A text as a literal block of YAML with its newline at the end; None if a block cannot have exactly this text."""
+    body = value.rstrip("\n")
+    ends = len(value) - len(body)
+    if (
+        not body
+        or body.startswith((" ", "\n"))
+        or ends > 1
+        or re.search(r"[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe]", body)
+    ):
+        return None
+    if any(line != line.rstrip(" ") and not line.strip() for line in body.split("\n")):
+        return None
+    lines = "".join(f"{' ' * indent}{line}\n" if line else "\n" for line in body.split("\n"))
+    return f"|{'' if ends else '-'}\n{lines}"
