@@ -49,7 +49,7 @@ class Loading:
         elif path.endswith(".py") and (plugin := _python_plugin(path)) is not None:
             self._list("plugins", [plugin])
         elif _is_bash(path):
-            self._list("plugins", [f"bash:{path}"])
+            self._bash(path)
         else:
             self.files.append(path)
 
@@ -57,8 +57,10 @@ class Loading:
         if os.path.lexists(os.path.join(path, _DESCRIPTOR)):
             with open(os.path.join(path, _DESCRIPTOR), "rb") as file:
                 descriptor = _parsed(path, file.read(), json.loads)
-            forms = [form for key, form in (("bash_tools", "bash"), ("entries", "path")) if key in descriptor]
-            self._list("plugins", [f"{form}:{path}" for form in forms or ["bash"]])
+            if "entries" in descriptor:
+                self._list("plugins", [f"path:{path}"])
+            if "bash_tools" in descriptor or "entries" not in descriptor:
+                self._bash(path)
         elif os.path.lexists(os.path.join(path, _TEMPLATE)):
             self.files.append(path)
         elif os.path.lexists(os.path.join(path, "SKILL.md")):
@@ -66,6 +68,10 @@ class Loading:
             self._list("toolbox.paths", [each for each in inner if os.path.isdir(each)])
         else:
             self._list("toolbox.paths", [path])
+
+    def _bash(self, path: str) -> None:
+        self._list("plugins", [f"bash:{path}"])
+        self.settings["plugin_policy.allow_bash_tools"] = True
 
     def _configuration(self, path: str) -> None:
         with open(path, "rb") as file:
