@@ -17,14 +17,48 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.testing.approving import ScriptedApprover
     from haft.testing.bench import ToolBench
     from haft.testing.checking import check_scenario
     from haft.testing.plugin import haft_tools
+    from haft.testing.scenarios import (
+        Answer,
+        Result,
+        Scenario,
+        read_scenario_file,
+        run_scenario,
+        run_scenarios,
+        scenarios_from,
+    )
+    from haft.testing.scripted_model import ScriptedModel
 else:
-    __getattr__ = face(__name__, {"bench": "ToolBench", "checking": "check_scenario", "plugin": "haft_tools"})
+    __getattr__ = face(
+        __name__,
+        {
+            "approving": "ScriptedApprover",
+            "bench": "ToolBench",
+            "checking": "check_scenario",
+            "plugin": "haft_tools",
+            "scenarios": "Answer Result Scenario read_scenario_file run_scenario run_scenarios scenarios_from",
+            "scripted_model": "ScriptedModel",
+        },
+    )
 
-__all__ = ["ToolBench", "check_scenario", "haft_tools"]
+__all__ = [
+    "Answer",
+    "Result",
+    "Scenario",
+    "ScriptedApprover",
+    "ScriptedModel",
+    "ToolBench",
+    "check_scenario",
+    "haft_tools",
+    "read_scenario_file",
+    "run_scenario",
+    "run_scenarios",
+    "scenarios_from",
+]
 
 
 def __dir__() -> list[str]:
-    return __all__  # pytest looks for fixtures among these.
+    return __all__  # pytest looks for fixtures among these, where a `conftest.py` names this package.

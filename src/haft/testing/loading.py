@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from haft.contracts import BadUsage
 from haft.sources.bash_plugin import is_bash_plugin
+from haft.sources.checks import Finding, inspect_file
+from haft.sources.python import is_python_tools
 from haft.values import dataclass, field
 
 _DESCRIPTOR: Final = "agent_plugin.json"
@@ -178,9 +180,6 @@ def _is_bash(path: str) -> bool:
 
 def _python_plugin(path: str) -> str | None:
     """The entry of `plugins` for a Python file that has functions with `@tool`, or a plugin class; None for others."""
-    from haft.sources.checks import Finding, inspect_file
-    from haft.sources.python import is_python_tools
-
     inspected = inspect_file(path)
     if not isinstance(inspected, Finding) and is_python_tools(inspected):
         return f"python:{path}"

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from _pytest._code.code import ReprEntry, ReprExceptionInfo, ReprFileLocation, ReprTraceback, TerminalRepr
 
 if TYPE_CHECKING:
-    from _pytest._code.code import TerminalRepr
-
     from haft.testing.bench import ToolBench
     from haft.testing.scenarios import Result, Scenario
 
@@ -83,8 +82,6 @@ class ScenarioItem(pytest.Item):
         """What is wrong, with the line of the scenario that does not hold as the location."""
         if not isinstance(excinfo.value, ScenarioFailed):
             return super().repr_failure(excinfo, style)
-        from _pytest._code.code import ReprEntry, ReprExceptionInfo, ReprFileLocation, ReprTraceback
-
         result = excinfo.value.result
         entries: list[Any] = []
         for index, (part, lines) in enumerate(_parts(result)):

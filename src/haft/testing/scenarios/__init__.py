@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from haft.testing.scenarios.junit import write_junit
     from haft.testing.scenarios.report import explained, lines_of, place, stderr_lines, summary
     from haft.testing.scenarios.running import run_scenario
-    from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
+    from haft.testing.scenarios.scenario import Answer, Mismatch, Result, Scenario
     from haft.testing.scenarios.spellings import scenarios_from
     from haft.testing.scenarios.suite import run_scenarios
     from haft.testing.scenarios.update import Updated, update_files
@@ -25,7 +25,7 @@ else:
             "junit": "write_junit",
             "report": "explained lines_of place stderr_lines summary",
             "running": "run_scenario",
-            "scenario": "Mismatch Result Scenario",
+            "scenario": "Answer Mismatch Result Scenario",
             "spellings": "scenarios_from",
             "suite": "run_scenarios",
             "update": "Updated update_files",
@@ -34,6 +34,7 @@ else:
     )
 
 __all__ = [
+    "Answer",
     "Mismatch",
     "Result",
     "Scenario",
