@@ -49,7 +49,7 @@ class Loading:
         elif path.endswith(".py") and (plugin := _python_plugin(path)) is not None:
             self._list("plugins", [plugin])
         elif _is_bash(path):
-            self._list("plugins", [f"bash:{path}"])
+            self._plugins("bash", path)
         else:
             self.files.append(path)
 
@@ -58,7 +58,8 @@ class Loading:
             with open(os.path.join(path, _DESCRIPTOR), "rb") as file:
                 descriptor = _parsed(path, file.read(), json.loads)
             forms = [form for key, form in (("bash_tools", "bash"), ("entries", "path")) if key in descriptor]
-            self._list("plugins", [f"{form}:{path}" for form in forms or ["bash"]])
+            for form in forms or ["bash"]:
+                self._plugins(form, path)
         elif os.path.lexists(os.path.join(path, _TEMPLATE)):
             self.files.append(path)
         elif os.path.lexists(os.path.join(path, "SKILL.md")):
@@ -99,6 +100,11 @@ class Loading:
             self._table(name, {key: _server(each, base) for key, each in value.items()})
         else:
             self._table(name, value)
+
+    def _plugins(self, form: str, path: str) -> None:
+        self._list("plugins", [f"{form}:{path}"])
+        if form == "bash":  # Who names a bash plugin wants it to run.
+            self.settings["plugin_policy.allow_bash_tools"] = True
 
     def _list(self, name: str, values: Iterable[Any]) -> None:
         known = self.settings.setdefault(name, [])
