@@ -6,38 +6,15 @@ import os
 import time
 from typing import Any
 
-from haft.contracts import ApprovalAnswer, ApprovalRequest, BadUsage, HaftError, Listing
+from haft.contracts import BadUsage, HaftError, Listing
 from haft.service import ToolService
+from haft.testing.approving import ScriptedApprover
 from haft.testing.loading import Loading
 from haft.testing.scenarios.comparing import Observed, mismatches
 from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
 from haft.testing.scenarios.snapshots import snapshot
 from haft.testing.scenarios.world import World
 from haft.values import replace
-
-
-class ScriptedApprover:
-    """Answers requests for approval as a scenario says, and counts them."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        self._approve = scenario.approve
-        self.requests: list[ApprovalRequest] = []
-
-    def __call__(self, request: ApprovalRequest) -> ApprovalAnswer:
-        index = len(self.requests)
-        self.requests.append(request)
-        if not isinstance(self._approve, tuple):
-            return ApprovalAnswer(approved=self._approve == "all")
-        if index >= len(self._approve):
-            return ApprovalAnswer(approved=False, message="the scenario has no answer for this request")
-        answer = self._approve[index]
-        return ApprovalAnswer(
-            approved=answer.approve,
-            message=answer.message,
-            arguments=answer.args,
-            grants=answer.grant or {},
-            scope=answer.scope,
-        )
 
 
 async def run_scenario(scenario: Scenario) -> Result:
@@ -56,7 +33,7 @@ async def run_scenario(scenario: Scenario) -> Result:
 async def _run(scenario: Scenario) -> Result:
     with World(scenario) as world:
         loading = loading_of(scenario)
-        approver = ScriptedApprover(scenario)
+        approver = ScriptedApprover(scenario.approve)
         async with ToolService.open(
             world.workspace,
             home=world.state,
