@@ -39,7 +39,7 @@ async def _run(scenario: Scenario) -> Result:
             home=world.state,
             environ=world.environ(),
             approver=approver,
-            settings={**loading.settings, **scenario.settings},
+            settings=_settings(loading, scenario),
             installed=False,
         ) as service:
             name = await _load(service, loading, scenario)
@@ -57,6 +57,14 @@ async def _run(scenario: Scenario) -> Result:
         form = outcome.to_json()
         observed = Observed(form, world.workspace, before, after, (), len(approver.requests))
         return Result(scenario, mismatches(scenario.expect, observed), form, workspace=world.workspace)
+
+
+def _settings(loading: Loading, scenario: Scenario) -> dict[str, Any]:
+    """The settings of the service. Processes of plugins that start before a call get `config` from there."""
+    settings = {**loading.settings, **scenario.settings}
+    if scenario.config:
+        settings["config"] = {**settings.get("config", {}), **scenario.config}
+    return settings
 
 
 def _grants(scenario: Scenario) -> dict[str, Any]:
