@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from haft.contracts.confinement import NO_GRANTS, Grants
 from haft.values import dataclass
 
 STAND_INS: Final = "/dev/.programs"
@@ -38,6 +39,8 @@ class Conditions:
     """What differs from an ordinary service."""
 
     programs: StandIns | None = None
+    grants: Grants = NO_GRANTS
+    """What every call gets, and every process that outlives its calls."""
 
 
 NO_CONDITIONS: Final = Conditions()

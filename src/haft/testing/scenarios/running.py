@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from haft.contracts import BadUsage, Conditions, HaftError, Listing
+from haft.contracts import BadUsage, Conditions, Grants, HaftError, Listing
 from haft.service import ToolService
 from haft.testing.approving import ScriptedApprover
 from haft.testing.loading import Loading
@@ -47,13 +47,11 @@ async def _run(scenario: Scenario) -> Result:
             approver=approver,
             settings=_settings(loading, scenario),
             installed=False,
-            conditions=Conditions(programs=stubs.stand_ins),
+            conditions=Conditions(stubs.stand_ins, Grants(network=scenario.network, env=tuple(scenario.env))),
         ) as service:
             if (why := await service.missing_conditions()) is not None:
                 return Result(scenario, skipped=why)
             name = await _load(service, loading, scenario)
-            if _runs_in_this_process(service, name):
-                around.enter_context(stubs.in_this_process(scenario.env))
             before = snapshot(world.workspace)
             outcome = await service.call(
                 name,
@@ -70,11 +68,6 @@ async def _run(scenario: Scenario) -> Result:
         observed = Observed(form, world.workspace, before, after, calls, len(approver.requests))
         found = (*mismatches(scenario.expect, observed), *_problems(stubs))
         return Result(scenario, found, form, program_calls=calls, workspace=world.workspace)
-
-
-def _runs_in_this_process(service: ToolService, name: str) -> bool:
-    listings = service.tools(all=True)
-    return any(each.spec.name == name and each.spec.hosting == "in-process" for each in listings)
 
 
 def _problems(stubs: ProgramStubs) -> Iterator[Mismatch]:
