@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from typing import Any
 
-from haft.contracts import BadUsage, HaftError, Listing
+from haft.contracts import BadUsage, Conditions, HaftError, Listing
 from haft.service import ToolService
 from haft.testing.approving import ScriptedApprover
 from haft.testing.loading import Loading
+from haft.testing.programs import ProgramStubs
 from haft.testing.scenarios.comparing import Observed, mismatches
 from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
 from haft.testing.scenarios.snapshots import snapshot
@@ -31,18 +34,26 @@ async def run_scenario(scenario: Scenario) -> Result:
 
 
 async def _run(scenario: Scenario) -> Result:
-    with World(scenario) as world:
+    with contextlib.ExitStack() as around:
+        world = around.enter_context(World(scenario))
+        environ = world.environ()
+        stubs = around.enter_context(ProgramStubs(scenario.programs, world.programs, path=environ.get("PATH")))
         loading = loading_of(scenario)
         approver = ScriptedApprover(scenario.approve)
         async with ToolService.open(
             world.workspace,
             home=world.state,
-            environ=world.environ(),
+            environ=environ,
             approver=approver,
-            settings={**loading.settings, **scenario.settings},
+            settings=_settings(loading, scenario),
             installed=False,
+            conditions=Conditions(programs=stubs.stand_ins),
         ) as service:
+            if (why := await service.missing_conditions()) is not None:
+                return Result(scenario, skipped=why)
             name = await _load(service, loading, scenario)
+            if _runs_in_this_process(service, name):
+                around.enter_context(stubs.in_this_process(scenario.env))
             before = snapshot(world.workspace)
             outcome = await service.call(
                 name,
@@ -55,8 +66,29 @@ async def _run(scenario: Scenario) -> Result:
             )
         after = snapshot(world.workspace)
         form = outcome.to_json()
-        observed = Observed(form, world.workspace, before, after, (), len(approver.requests))
-        return Result(scenario, mismatches(scenario.expect, observed), form, workspace=world.workspace)
+        calls = stubs.calls()
+        observed = Observed(form, world.workspace, before, after, calls, len(approver.requests))
+        found = (*mismatches(scenario.expect, observed), *_problems(stubs))
+        return Result(scenario, found, form, program_calls=calls, workspace=world.workspace)
+
+
+def _runs_in_this_process(service: ToolService, name: str) -> bool:
+    listings = service.tools(all=True)
+    return any(each.spec.name == name and each.spec.hosting == "in-process" for each in listings)
+
+
+def _problems(stubs: ProgramStubs) -> Iterator[Mismatch]:
+    """What makes the recorded calls of programs wrong, whatever the scenario expects of them."""
+    for problem in stubs.problems():
+        yield Mismatch("programs", None, None, f"Program stubs: {problem}")
+
+
+def _settings(loading: Loading, scenario: Scenario) -> dict[str, Any]:
+    """The settings of the service. Processes of plugins that start before a call get `config` from there."""
+    settings = {**loading.settings, **scenario.settings}
+    if scenario.config:
+        settings["config"] = {**settings.get("config", {}), **scenario.config}
+    return settings
 
 
 def _grants(scenario: Scenario) -> dict[str, Any]:
