@@ -21,8 +21,10 @@ from haft.audit import Redactor, Trail, secret_values
 from haft.cache import KeptAnswers
 from haft.config import Config, check_workspace, connected_inside, load_config, secret_texts, working_directory
 from haft.contracts import (
+    NO_CONDITIONS,
     Approver,
     BadConfig,
+    Conditions,
     Grants,
     HostId,
     Principal,
@@ -91,7 +93,9 @@ class Host:
         environ: Mapping[str, str] | None = None,
         for_changes: bool = False,
         waits_for_flush: bool = False,
+        conditions: Conditions = NO_CONDITIONS,
     ) -> None:
+        self._conditions = conditions
         self.environ = os.environ if environ is None else environ
         """The variables that count for this host: for its settings, and for the environment of its calls."""
         self.home = home_of(home)
@@ -104,6 +108,7 @@ class Host:
             lambda: self.tracking.engine_selector(),
             lambda: self.trail,
             lambda run: None if self.pipeline is None else self.pipeline.connections_of(run),
+            conditions.faults,
         )
         but = () if installed else ("python",)
         self.discovery = Discovery(self.workspace, self.home, self.environ, sessions, but=but)
@@ -255,6 +260,7 @@ class Host:
             trail=trail,
             open_output_store=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
             call=call,
+            conditions=self._conditions,
         )
         self.trail = trail
         self.pipeline = pipeline = Pipeline(dependencies, self._tell_abandoned)

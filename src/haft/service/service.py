@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from haft.audit import secret_values
 from haft.contracts import (
+    NO_CONDITIONS,
     NO_GRANTS,
     ApprovalAnswer,
     Approver,
     Attachment,
     Call,
+    Conditions,
     Grants,
     HaftError,
     Isolation,
@@ -100,6 +102,7 @@ class ToolService:
         environ: Mapping[str, str] | None = None,
         for_changes: bool = False,
         waits_for_flush: bool = False,
+        conditions: Conditions = NO_CONDITIONS,
     ) -> ToolService:
         """Make a service. Enter it with `async with`.
 
@@ -115,7 +118,8 @@ class ToolService:
         are loaded. `environ` are the variables that count, instead of those of this process. `for_changes`: the service
         only applies, drops, undoes or redoes changes, so `workspace` may also be a directory in which no tool can run,
         such as a home directory. `waits_for_flush`: a call ends only when its changes are in the workspace's own files,
-        where programs outside of haft see them. Without it, that may take a moment longer if other calls run.
+        where programs outside of haft see them. Without it, that may take a moment longer if other calls run. `conditions`:
+        what a test changes.
         """
         return cls(
             Host(
@@ -134,6 +138,7 @@ class ToolService:
                 environ=environ,
                 for_changes=for_changes,
                 waits_for_flush=waits_for_flush,
+                conditions=conditions,
             )
         )
 

@@ -62,13 +62,14 @@ def _shown(value: Any) -> str:
 def _outcome(expected: Expected, observed: Observed) -> Iterator[Mismatch]:
     outcome = observed.outcome
     error = outcome.get("error") or {}
-    if outcome["status"] != expected.status:
+    status = expected.status or ("done" if expected.error is None else "error")
+    if outcome["status"] != status:
         reason = f" ({error['code']}: {error['message']})" if error else ""
         yield Mismatch(
             "expect.status",
-            expected.status,
+            status,
             outcome["status"],
-            f"Status mismatch:\nExpected: {expected.status}\nActual: {outcome['status']}{reason}",
+            f"Status mismatch:\nExpected: {status}\nActual: {outcome['status']}{reason}",
         )
     elif expected.error is not None and error.get("code") != expected.error:
         reason = f" ({error['message']})" if error else ""

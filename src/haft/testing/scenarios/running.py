@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from haft.contracts import ApprovalAnswer, ApprovalRequest, BadUsage, HaftError, Listing
+from haft.contracts import NO_CONDITIONS, ApprovalAnswer, ApprovalRequest, BadUsage, HaftError, Listing
 from haft.service import ToolService
 from haft.testing.loading import Loading
 from haft.testing.scenarios.comparing import Observed, mismatches
-from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
+from haft.testing.scenarios.scenario import Mismatch, Result, Scenario, Unfit
 from haft.testing.scenarios.snapshots import snapshot
 from haft.testing.scenarios.world import World
 from haft.values import replace
+
+if TYPE_CHECKING:
+    from haft.testing.faults import Injection
 
 
 class ScriptedApprover:
@@ -45,6 +48,8 @@ async def run_scenario(scenario: Scenario) -> Result:
     began = time.perf_counter()
     try:
         result = await _run(scenario)
+    except Unfit as error:
+        result = Result(scenario, skipped=str(error))
     except (HaftError, OSError) as error:
         message = f"The scenario could not run: {error}"
         if hint := getattr(error, "hint", None):
@@ -54,32 +59,49 @@ async def run_scenario(scenario: Scenario) -> Result:
 
 
 async def _run(scenario: Scenario) -> Result:
+    if scenario.fault is not None:
+        from haft.testing.faults import run_with_fault
+
+        return await run_with_fault(scenario)
     with World(scenario) as world:
-        loading = loading_of(scenario)
-        approver = ScriptedApprover(scenario)
-        async with ToolService.open(
-            world.workspace,
-            home=world.state,
-            environ=world.environ(),
-            approver=approver,
-            settings={**loading.settings, **scenario.settings},
-            installed=False,
-        ) as service:
-            name = await _load(service, loading, scenario)
-            before = snapshot(world.workspace)
-            outcome = await service.call(
-                name,
-                scenario.args,
-                timeout=scenario.timeout,
-                cwd=scenario.cwd,
-                env=scenario.env or None,
-                config=scenario.config or None,
-                grants=_grants(scenario),
-            )
-        after = snapshot(world.workspace)
-        form = outcome.to_json()
-        observed = Observed(form, world.workspace, before, after, (), len(approver.requests))
-        return Result(scenario, mismatches(scenario.expect, observed), form, workspace=world.workspace)
+        return judged(scenario, await observe(scenario, world))
+
+
+async def observe(
+    scenario: Scenario, world: World, *, approver: ScriptedApprover | None = None, fault: Injection | None = None
+) -> Observed:
+    """Make the call of a scenario in its world, and return what it did."""
+    loading = loading_of(scenario)
+    approver = approver or ScriptedApprover(scenario)
+    async with ToolService.open(
+        world.workspace,
+        home=world.state,
+        environ=world.environ(),
+        approver=approver,
+        settings={**loading.settings, **scenario.settings, **({} if fault is None else fault.settings())},
+        installed=False,
+        conditions=NO_CONDITIONS if fault is None else fault.conditions,
+    ) as service:
+        name = await _load(service, loading, scenario)
+        if fault is not None:
+            fault.check(next((each.spec for each in service.tools(all=True) if each.spec.name == name), None))
+        before = snapshot(world.workspace)
+        outcome = await service.call(
+            name,
+            scenario.args,
+            timeout=scenario.timeout,
+            cwd=scenario.cwd,
+            env=scenario.env or None,
+            config=scenario.config or None,
+            grants=_grants(scenario),
+        )
+    after = snapshot(world.workspace)
+    return Observed(outcome.to_json(), world.workspace, before, after, (), len(approver.requests))
+
+
+def judged(scenario: Scenario, observed: Observed) -> Result:
+    """The result of a scenario whose call did this. The world must still exist."""
+    return Result(scenario, mismatches(scenario.expect, observed), observed.outcome, workspace=observed.workspace)
 
 
 def _grants(scenario: Scenario) -> dict[str, Any]:
