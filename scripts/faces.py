@@ -1,8 +1,9 @@
 """Check that every import of another package goes through its face. `scripts/faces.py [DIRECTORY]`; exit 1 if one does
 not.
 
-A package is a directory of `src/haft`. Its face is its `__init__.py`. `sources` and `authoring` hold one folder for
-each format or task, and each folder has its own face. The modules of one package may import each other directly.
+A package is a directory of `src/haft`. Its face is its `__init__.py`. `sources`, `authoring` and `testing` hold one
+folder for each format or task, and each folder has its own face. The modules of one package may import each other
+directly.
 """
 
 import ast
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-FOLDERS = ("authoring", "sources")
+FOLDERS = ("authoring", "sources", "testing")
 
 
 def face_of(root: Path, module: str) -> str | None:

@@ -65,9 +65,11 @@ LIGHT = (
     "import haft.__main__; import haft.surfaces.mcp.command_line; import haft.surfaces.mcp.first_answer",
     "import haft.surfaces.hook.serving",
     "import haft.surfaces.hook.hook_calls",
+    "import haft.testing.plugin",
+    "from haft.testing.scenarios import Watch, run_scenarios, scenarios_from",
 )
 """The first statements of programs that embed haft, of workers, of `haft serve mcp` and of the resident of hooks, whose
-first answers must be quick."""
+first answers must be quick. And of every run of pytest, and of what starts the workers that run scenarios."""
 
 MEASURE = """
 import os, sys

@@ -6,9 +6,8 @@ import sys
 import pytest
 
 from haft.contracts import BadUsage
-from haft.testing import haft_tools
-
-__all__ = ["haft_tools"]
+from haft.testing import ToolBench
+from haft.testing.scenarios.scenario import Answer
 
 PLUGIN = """case "$1" in
 schema) printf '%s' '{"id": "NAME", "version": "1", "args_mode": "json", "config_keys": ["word"],
@@ -57,14 +56,13 @@ def test_plugins_and_toolbox_executables_are_loaded_one_after_the_other_and_call
 
 
 def test_what_is_no_tool_is_said_at_once(haft_tools, tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(BadUsage):
         haft_tools.load(tmp_path / "nowhere")
     with pytest.raises(BadUsage, match="is not a tool"):
         haft_tools.load(write(tmp_path / "empty", ""))
 
 
-def test_it_is_named_in_a_conftest_and_knows_nothing_of_whoever_runs_it(tmp_path):
-    write(tmp_path / "conftest.py", 'pytest_plugins = ["haft.testing"]\n')
+def test_it_is_there_without_a_conftest_and_knows_nothing_of_whoever_runs_it(tmp_path):
     write(tmp_path / "config/haft/haft.toml", "this is no configuration\n")
     write(tmp_path / "box/own", TOOLBOX)
     write(
@@ -99,3 +97,54 @@ def test_it_is_named_in_a_conftest_and_knows_nothing_of_whoever_runs_it(tmp_path
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_conftest_may_still_name_the_package(tmp_path):
+    write(tmp_path / "conftest.py", 'pytest_plugins = ["haft.testing"]\n')
+    write(tmp_path / "test_mine.py", "def test_it(haft_tools):\n    assert haft_tools.asked == []\n")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-W",
+            "error",
+            "--rootdir",
+            tmp_path,
+            tmp_path,
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_answers_files_and_variables_are_given_and_it_works_without_pytest(tmp_path):
+    write(
+        tmp_path / "box",
+        '#!/bin/sh\n[ "$TOOLBOX_ACTION" = execute ] && { cat in/a.txt; echo $WORD; exit; }\n'
+        "printf 'name: box\\ndescription: A box.\\n'\n",
+    )
+    with ToolBench() as bench:
+        bench.load(tmp_path / "box")
+        bench.write({"in/a.txt": "given ", "b.bin": b"\xff"})
+        bench.env["WORD"] = "word"
+        bench.approve([False, Answer(approve=False, message="not now"), True])
+        first, second, third, fourth = (bench.call("tb__box") for _ in range(4))
+        assert [each.status for each in (first, second, third, fourth)] == ["rejected-by-user"] * 2 + [
+            "done",
+            "rejected-by-user",
+        ]
+        assert "not now" in second.error.message
+        assert third.output == "given word\n"
+        assert "no answer" in fourth.error.message
+        assert len(bench.asked) == 4
+        bench.approve("all")
+        assert bench.call("tb__box").status == "done"
+        root = bench.workspace.parent
+    assert not root.exists()

@@ -1,16 +1,15 @@
-"""For tool writers: a pytest fixture that calls a tool through the whole service, as an agent does.
+"""For tool writers: tests of tools of any format, through the whole service, as an agent calls them.
 
-Write `pytest_plugins = ["haft.testing"]` in the `conftest.py` at the root of your tests, or import the fixture with
-`from haft.testing import haft_tools`. Then:
+With pytest, the fixture `haft_tools` is there as soon as haft is installed, and scenario files are collected:
 
 def test_it_counts_lines(haft_tools):
     haft_tools.load("plugins/count-lines")
-    (haft_tools.workspace / "a.txt").write_text("1\\n2\\n")
+    haft_tools.write({"a.txt": "1\\n2\\n"})
     outcome = haft_tools.call("count_lines", path="a.txt")
     assert (outcome.status, outcome.output) == ("done", "2\\n")
 
-The fixture is a `ToolBench`. Only its module imports pytest, and no other package of haft imports this one. Programs
-that call models are tested with `haft.testing.scripted_model`, which needs no pytest.
+Without pytest, use `ToolBench`, which is the value of the fixture, and `check_scenario`. Only the module `plugin`
+imports pytest.
 """
 
 from typing import TYPE_CHECKING
@@ -18,13 +17,48 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.testing.approving import ScriptedApprover
     from haft.testing.bench import ToolBench
-    from haft.testing.fixtures import haft_tools
+    from haft.testing.checking import check_scenario
+    from haft.testing.plugin import haft_tools
+    from haft.testing.scenarios import (
+        Answer,
+        Result,
+        Scenario,
+        read_scenario_file,
+        run_scenario,
+        run_scenarios,
+        scenarios_from,
+    )
+    from haft.testing.scripted_model import ScriptedModel
 else:
-    __getattr__ = face(__name__, {"bench": "ToolBench", "fixtures": "haft_tools"})
+    __getattr__ = face(
+        __name__,
+        {
+            "approving": "ScriptedApprover",
+            "bench": "ToolBench",
+            "checking": "check_scenario",
+            "plugin": "haft_tools",
+            "scenarios": "Answer Result Scenario read_scenario_file run_scenario run_scenarios scenarios_from",
+            "scripted_model": "ScriptedModel",
+        },
+    )
 
-__all__ = ["ToolBench", "haft_tools"]
+__all__ = [
+    "Answer",
+    "Result",
+    "Scenario",
+    "ScriptedApprover",
+    "ScriptedModel",
+    "ToolBench",
+    "check_scenario",
+    "haft_tools",
+    "read_scenario_file",
+    "run_scenario",
+    "run_scenarios",
+    "scenarios_from",
+]
 
 
 def __dir__() -> list[str]:
-    return __all__  # pytest looks for fixtures among these.
+    return __all__  # pytest looks for fixtures among these, where a `conftest.py` names this package.

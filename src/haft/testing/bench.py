@@ -1,50 +1,85 @@
-"""For tests: a workspace, a state home and a blocking service that approves every call.
+"""For tests: a workspace, a state home and a blocking service, into which tools of any format are loaded.
 
-Apart from that, the service is a normal one: it validates, decides, confines and records calls. It opens when it is
-first needed, so that a test can write files and change settings before.
+The service is a normal one: it validates, decides, confines and records calls. Only its approver is scripted. It opens
+when it is first needed, so that a test can write files and change settings before.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from haft.contracts import ApprovalRequest, Listing, Outcome
 from haft.service import SyncToolService, ToolService
-from haft.sources.bash_plugin import is_bash_plugin
+from haft.testing.approving import Answers, ScriptedApprover
+from haft.testing.loading import Loading
 
 
 class ToolBench:
-    """The value of the fixture `haft_tools`."""
+    """The value of the fixture `haft_tools`. Without pytest: `with ToolBench() as bench`."""
 
-    def __init__(self, workspace: Path, home: Path) -> None:
+    def __init__(self, workspace: Path | None = None, home: Path | None = None) -> None:
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        if workspace is None or home is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="haft-bench-")
+            root = Path(self._temporary.name)
+            workspace, home = workspace or root / "workspace", home or root / "state"
+            workspace.mkdir(exist_ok=True)
         self.workspace = workspace
         """An empty directory, where tools work. The service reads a `haft.json` or `haft.toml` in it when it opens."""
-        self.asked: list[ApprovalRequest] = []
-        """The approval requests, in order. All of them were approved."""
+        self.approver = ScriptedApprover()
+        """Answers approval requests. It approves all, until `approve` is called."""
         self.settings: dict[str, Any] = {}
         """Settings by their dotted names. They override configuration files, and are read when the service opens."""
+        self.env: dict[str, str] = {}
+        """Variables that the tools get with each call."""
+        self.grants: dict[str, Any] = {}
+        """Grants of each call, such as `{"network": True}`. Without them, tools have no network."""
         self._home = home
-        self._plugins: list[str] = []
-        self._files: list[str] = []
+        self._loading = Loading()
+        self._known: set[str] = set()
         self._service: SyncToolService | None = None
 
+    @property
+    def asked(self) -> Sequence[ApprovalRequest]:
+        """The approval requests, in order."""
+        return self.approver.requests
+
+    def approve(self, answers: Answers) -> None:
+        """Say how the next approval requests are answered."""
+        self.approver.answer_with(answers)
+
+    def write(self, files: Mapping[str, str | bytes]) -> None:
+        """Write files into the workspace."""
+        for path, content in files.items():
+            full = self.workspace / path
+            full.parent.mkdir(parents=True, exist_ok=True)
+            full.write_bytes(content.encode() if isinstance(content, str) else content)
+
     def load(self, path: str | os.PathLike[str]) -> list[Listing]:
-        """Load a bash plugin, as a file or a folder, or a toolbox executable. Return its tools, also broken ones."""
+        """Load the tools at a path, in any format: an executable, a plugin, a template, a folder of tools, or a
+        configuration file with MCP servers or command lines. Return the tools, also broken ones."""
         full = os.path.abspath(os.fspath(path))
-        if os.path.isdir(full) or is_bash_plugin(Path(full).read_bytes()):
-            self._plugins.append(f"bash:{full}")
+        settings, files = repr(self._loading.settings), len(self._loading.files)
+        self._loading.add(full)
+        if repr(self._loading.settings) != settings:
             self.close()
-            return [one for one in self.service.tools(all=True) if _is_part(one, full)]
-        listing = self._open().load(full)
-        self._files.append(full)
-        return [listing]
+        if self._service is not None:
+            for file in self._loading.files[files:]:
+                self._service.load(file)
+        found = [each for each in self.service.tools(all=True) if each.spec.kind != "builtin"]
+        loaded = [each for each in found if _is_part(each, full)]
+        loaded = loaded or [each for each in found if each.spec.name not in self._known]
+        self._known.update(each.spec.name for each in loaded)
+        return loaded
 
     def call(self, name: str, /, **arguments: Any) -> Outcome:
         """Call a tool and wait for its outcome. A failure is an outcome too, not an exception."""
-        return self.service.call(name, arguments).wait()
+        return self.service.call(name, arguments, env=self.env or None, grants=self.grants or None).wait()
 
     def tools(self) -> dict[str, Listing]:
         """Every tool by name, also those that cannot be called."""
@@ -53,25 +88,18 @@ class ToolBench:
     @property
     def service(self) -> SyncToolService:
         """The service itself, for everything that this class has no method for, such as the events of a run."""
-        return self._open()
-
-    def _open(self) -> SyncToolService:
         if self._service is None:
-            loaded = {"plugins": self._plugins, "plugin_policy.allow_bash_tools": True} if self._plugins else {}
             self._service = ToolService.open_sync(
                 self.workspace,
                 home=self._home,
-                approver=self._approve,
-                settings={**loaded, **self.settings},
+                environ={**os.environ, "XDG_CONFIG_HOME": str(self._home / "config"), "AMP_TOOLBOX": ""},
+                approver=self.approver,
+                settings={**self._loading.settings, **self.settings},
                 installed=False,
             ).__enter__()
-            for file in self._files:
+            for file in self._loading.files:
                 self._service.load(file)
         return self._service
-
-    def _approve(self, request: ApprovalRequest) -> bool:
-        self.asked.append(request)
-        return True
 
     def close(self) -> None:
         """Close the service and end all runs. The next call opens it again, with the same workspace and state."""
@@ -86,6 +114,8 @@ class ToolBench:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
 
 
 def _is_part(listing: Listing, path: str) -> bool:

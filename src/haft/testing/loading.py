@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from haft.contracts import BadUsage
 from haft.sources.bash_plugin import is_bash_plugin
+from haft.sources.checks import Finding, inspect_file
+from haft.sources.python import is_python_tools
 from haft.values import dataclass, field
 
 _DESCRIPTOR: Final = "agent_plugin.json"
@@ -49,7 +51,7 @@ class Loading:
         elif path.endswith(".py") and (plugin := _python_plugin(path)) is not None:
             self._list("plugins", [plugin])
         elif _is_bash(path):
-            self._list("plugins", [f"bash:{path}"])
+            self._bash(path)
         else:
             self.files.append(path)
 
@@ -57,8 +59,10 @@ class Loading:
         if os.path.lexists(os.path.join(path, _DESCRIPTOR)):
             with open(os.path.join(path, _DESCRIPTOR), "rb") as file:
                 descriptor = _parsed(path, file.read(), json.loads)
-            forms = [form for key, form in (("bash_tools", "bash"), ("entries", "path")) if key in descriptor]
-            self._list("plugins", [f"{form}:{path}" for form in forms or ["bash"]])
+            if "entries" in descriptor:
+                self._list("plugins", [f"path:{path}"])
+            if "bash_tools" in descriptor or "entries" not in descriptor:
+                self._bash(path)
         elif os.path.lexists(os.path.join(path, _TEMPLATE)):
             self.files.append(path)
         elif os.path.lexists(os.path.join(path, "SKILL.md")):
@@ -66,6 +70,10 @@ class Loading:
             self._list("toolbox.paths", [each for each in inner if os.path.isdir(each)])
         else:
             self._list("toolbox.paths", [path])
+
+    def _bash(self, path: str) -> None:
+        self._list("plugins", [f"bash:{path}"])
+        self.settings["plugin_policy.allow_bash_tools"] = True
 
     def _configuration(self, path: str) -> None:
         with open(path, "rb") as file:
@@ -172,9 +180,6 @@ def _is_bash(path: str) -> bool:
 
 def _python_plugin(path: str) -> str | None:
     """The entry of `plugins` for a Python file that has functions with `@tool`, or a plugin class; None for others."""
-    from haft.sources.checks import Finding, inspect_file
-    from haft.sources.python import is_python_tools
-
     inspected = inspect_file(path)
     if not isinstance(inspected, Finding) and is_python_tools(inspected):
         return f"python:{path}"

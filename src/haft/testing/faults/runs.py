@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from haft.contracts import BadUsage, HaftError
 from haft.service import ToolService
+from haft.testing.approving import ScriptedApprover
 from haft.testing.faults.afterwards import with_ending
 from haft.testing.faults.child import run_in_child
 from haft.testing.faults.disk import SmallDiskWorld
@@ -18,7 +19,7 @@ from haft.testing.faults.moments import Deadline, HostKilled, Kill
 from haft.testing.faults.resources import FullDisk, NoMemory, NoNetwork
 from haft.testing.faults.streams import Garbage, PartialOutput, SlowPipes
 from haft.testing.scenarios.comparing import Observed
-from haft.testing.scenarios.running import ScriptedApprover, judged, loading_of, observe
+from haft.testing.scenarios.running import judged, loading_of, observe
 from haft.testing.scenarios.scenario import Fault, Mismatch, Result, Scenario, Unfit
 from haft.testing.scenarios.snapshots import snapshot
 from haft.testing.scenarios.world import World
@@ -122,7 +123,7 @@ async def _with_killed_host(scenario: Scenario, world: World, fault: HostKilled)
 def _call_until_killed(send: Callable[[tuple[str, Any]], None], scenario: Scenario, world: World) -> None:
     fault = injection_of(scenario)
     assert isinstance(fault, HostKilled)
-    approver = ScriptedApprover(scenario)
+    approver = ScriptedApprover(scenario.approve)
     fault.before = lambda: send(("asked", len(approver.requests)))
     work = functools.partial(observe, scenario, world, approver=approver, fault=fault)
     _send_result(send, "observed", lambda: asyncio.run(work()))

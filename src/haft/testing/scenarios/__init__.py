@@ -10,9 +10,9 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.testing.scenarios.files import find_scenario_files, is_scenario_file, read_scenario_file
     from haft.testing.scenarios.junit import write_junit
-    from haft.testing.scenarios.report import explained, lines_of, place, summary
+    from haft.testing.scenarios.report import explained, lines_of, place, stderr_lines, summary
     from haft.testing.scenarios.running import run_scenario
-    from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
+    from haft.testing.scenarios.scenario import Answer, Mismatch, Result, Scenario
     from haft.testing.scenarios.spellings import scenarios_from
     from haft.testing.scenarios.suite import run_scenarios
     from haft.testing.scenarios.update import Updated, update_files
@@ -23,9 +23,9 @@ else:
         {
             "files": "find_scenario_files is_scenario_file read_scenario_file",
             "junit": "write_junit",
-            "report": "explained lines_of place summary",
+            "report": "explained lines_of place stderr_lines summary",
             "running": "run_scenario",
-            "scenario": "Mismatch Result Scenario",
+            "scenario": "Answer Mismatch Result Scenario",
             "spellings": "scenarios_from",
             "suite": "run_scenarios",
             "update": "Updated update_files",
@@ -34,6 +34,7 @@ else:
     )
 
 __all__ = [
+    "Answer",
     "Mismatch",
     "Result",
     "Scenario",
@@ -48,6 +49,7 @@ __all__ = [
     "run_scenario",
     "run_scenarios",
     "scenarios_from",
+    "stderr_lines",
     "summary",
     "update_files",
     "write_junit",

@@ -38,7 +38,7 @@ def lines_of(result: Result, styled: Styled = plain) -> Iterator[str]:
         yield f"    {styled(place(result, each.path), 'dim')}"
         yield from (f"    {line}" for line in explained(each, styled))
     if result.mismatches:
-        yield from (f"    {line}" for line in _said(result))
+        yield from (f"    {line}" for line in stderr_lines(result))
         yield ""
 
 
@@ -78,7 +78,7 @@ def _invisible(expected: str, actual: str) -> Iterator[str]:
         yield "The texts differ only in white space."
 
 
-def _said(result: Result) -> Iterator[str]:
+def stderr_lines(result: Result) -> Iterator[str]:
     """The end of what the tool wrote to stderr, if the call failed unexpectedly."""
     outcome = result.outcome or {}
     is_status = any(each.path in ("expect.status", "expect.exit", "expect.error") for each in result.mismatches)

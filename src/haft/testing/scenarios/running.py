@@ -6,8 +6,9 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from haft.contracts import NO_CONDITIONS, ApprovalAnswer, ApprovalRequest, BadUsage, HaftError, Listing
+from haft.contracts import NO_CONDITIONS, BadUsage, HaftError, Listing
 from haft.service import ToolService
+from haft.testing.approving import ScriptedApprover
 from haft.testing.loading import Loading
 from haft.testing.scenarios.comparing import Observed, mismatches
 from haft.testing.scenarios.scenario import Mismatch, Result, Scenario, Unfit
@@ -17,30 +18,6 @@ from haft.values import replace
 
 if TYPE_CHECKING:
     from haft.testing.faults import Injection
-
-
-class ScriptedApprover:
-    """Answers requests for approval as a scenario says, and counts them."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        self._approve = scenario.approve
-        self.requests: list[ApprovalRequest] = []
-
-    def __call__(self, request: ApprovalRequest) -> ApprovalAnswer:
-        index = len(self.requests)
-        self.requests.append(request)
-        if not isinstance(self._approve, tuple):
-            return ApprovalAnswer(approved=self._approve == "all")
-        if index >= len(self._approve):
-            return ApprovalAnswer(approved=False, message="the scenario has no answer for this request")
-        answer = self._approve[index]
-        return ApprovalAnswer(
-            approved=answer.approve,
-            message=answer.message,
-            arguments=answer.args,
-            grants=answer.grant or {},
-            scope=answer.scope,
-        )
 
 
 async def run_scenario(scenario: Scenario) -> Result:
@@ -72,7 +49,7 @@ async def observe(
 ) -> Observed:
     """Make the call of a scenario in its world, and return what it did."""
     loading = loading_of(scenario)
-    approver = approver or ScriptedApprover(scenario)
+    approver = approver or ScriptedApprover(scenario.approve)
     async with ToolService.open(
         world.workspace,
         home=world.state,

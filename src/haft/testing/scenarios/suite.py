@@ -16,7 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
 
-Told = Callable[[Result], None]
+Report = Callable[[Result], None]
 
 
 def default_jobs() -> int:
@@ -24,17 +24,19 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_scenarios(scenarios: Sequence[Scenario], *, jobs: int | None = None, told: Told | None = None) -> list[Result]:
-    """Run scenarios, and return their results in the same order. `told` gets each result when it is there."""
+def run_scenarios(
+    scenarios: Sequence[Scenario], *, jobs: int | None = None, report: Report | None = None
+) -> list[Result]:
+    """Run scenarios, and return their results in the same order. `report` gets each result when it is there."""
     jobs = min(jobs or default_jobs(), len(scenarios))
-    if jobs <= 1:
-        return [_tell(_run(each), told) for each in scenarios]
+    if not jobs:
+        return []
     results: dict[int, Result] = {}
     for index, result in _in_pool(scenarios, range(len(scenarios)), jobs):
-        results[index] = _tell(result, told)
+        results[index] = _reported(result, report)
     for index in [each for each in range(len(scenarios)) if each not in results]:
         found = dict(_in_pool(scenarios, [index], 1))
-        results[index] = _tell(found.get(index) or _ended(scenarios[index]), told)
+        results[index] = _reported(found.get(index) or _ended(scenarios[index]), report)
     return [results[index] for index in range(len(scenarios))]
 
 
@@ -79,7 +81,7 @@ def _ended(scenario: Scenario) -> Result:
     return Result(scenario, (Mismatch("tool", None, None, message),))
 
 
-def _tell(result: Result, told: Told | None) -> Result:
-    if told is not None:
-        told(result)
+def _reported(result: Result, report: Report | None) -> Result:
+    if report is not None:
+        report(result)
     return result

@@ -103,11 +103,11 @@ def _read(paths: Sequence[str], words: str | None) -> list[Scenario]:
 def _run(scenarios: Sequence[Scenario], jobs: int | None, options: Globals) -> list[Result]:
     from haft.testing.scenarios import lines_of, run_scenarios
 
-    def told(result: Result) -> None:
+    def report(result: Result) -> None:
         if not options.json and (not options.quiet or result.mismatches):
             lines(visible(line) for line in lines_of(result, _styled))
 
-    return run_scenarios(scenarios, jobs=jobs, told=told)
+    return run_scenarios(scenarios, jobs=jobs, report=report)
 
 
 def _styled(text: str, style: str) -> str:
