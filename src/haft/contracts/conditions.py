@@ -10,8 +10,6 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from haft.contracts.confinement import Confinement
-from haft.contracts.limits import Limits
 from haft.contracts.ports import Command, OutputSink, Session
 from haft.contracts.tool import ToolSpec
 from haft.values import dataclass
@@ -34,10 +32,6 @@ class CallFaults(Protocol):
 
     def around(self, spec: ToolSpec) -> AbstractAsyncContextManager[None]:
         """Entered before a tool is invoked, and left when it has answered."""
-        ...
-
-    def confinement(self, confinement: Confinement, limits: Limits) -> Confinement:
-        """The confinement of the programs that a call starts. `limits` are those of the host."""
         ...
 
     def program(self, command: Command, sink: OutputSink) -> tuple[Command, OutputSink]:

@@ -114,7 +114,7 @@ class Command:
     mounts: Sequence[Mount] = ()
     """Files and directories of the host that the program sees under other paths."""
     on_process: Callable[[Callable[[], None]], None] | None = None
-    """Called when the program runs, with a function that kills it at once. For tests."""
+    """Called when the program runs, with a function that sends KILL to all its processes. For tests."""
     pipe_bytes: int | None = None
     """The size of the pipes of stdin, stdout and stderr; None: as large as the system allows. For tests."""
     terminal: Terminal | None = None

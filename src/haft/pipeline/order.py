@@ -84,7 +84,7 @@ from haft.pipeline.chain import Stage
 from haft.pipeline.confinement import Confinements
 from haft.pipeline.connection_questions import ConnectionQuestions
 from haft.pipeline.context import CallContext
-from haft.pipeline.faulty_launcher import FaultyLauncher
+from haft.pipeline.faulty_launcher import with_faults
 from haft.pipeline.footprints import Footprints
 from haft.pipeline.output_buffer import OutputStore
 from haft.pipeline.questions import Answerable, Questions
@@ -196,15 +196,16 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         async def confinement() -> Confinement:
             confinement = run.call.confinement
             # An in-process tool has no sandbox itself, but the commands that it starts have one.
-            if confinement is None or run.tool.spec.hosting == "in-process":
-                confinement = await confinements.of(run)
-            return confinement if faults is None else faults.confinement(confinement, dependencies.limits)
+            return (
+                await confinements.of(run)
+                if confinement is None or run.tool.spec.hosting == "in-process"
+                else confinement
+            )
 
         _check_launches(run)
         observer = questions.connections_of(run)
         within = dependencies.sandbox.launcher_within(confinement, run.call.layer, observer=observer)
-        if faults is not None:
-            within = FaultyLauncher(within, faults)
+        within = with_faults(within, faults)
         return within if run.call.attachment is None else run.call.attachment.launcher(within)
 
     def context(run: Run) -> CallContext:

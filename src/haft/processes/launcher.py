@@ -151,7 +151,7 @@ class ProcessLauncher:
                     os.close(descriptor)
                 raise
         if command.on_process is not None:
-            command.on_process(handle.kill_and_report)
+            command.on_process(handle.crash)
         link = None
         if command.terminal is not None and isinstance(handle, HelperHandle):
             link = TerminalLink(command.terminal, sink, loop)

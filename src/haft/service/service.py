@@ -118,8 +118,8 @@ class ToolService:
         are loaded. `environ` are the variables that count, instead of those of this process. `for_changes`: the service
         only applies, drops, undoes or redoes changes, so `workspace` may also be a directory in which no tool can run,
         such as a home directory. `waits_for_flush`: a call ends only when its changes are in the workspace's own files,
-        where programs outside of haft see them. Without it, that may take a moment longer if other calls run. `conditions`:
-        what a test changes.
+        where programs outside of haft see them. Without it, that may take a moment longer if other calls run.
+        `conditions`: what a test changes.
         """
         return cls(
             Host(

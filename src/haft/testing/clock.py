@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 
 class FakeClock:
-    """Runs like the real clock, ahead of it by as many seconds as it was moved. It never stands still, because tools and
-    the kernel know only the real time.
+    """Runs like the real clock, ahead of it by as many seconds as it was moved. It never stands still, because tools
+    and the kernel know only the real time.
 
     Deadlines, the expiry of requests for approval and the age of kept answers follow it. The times in events, in the
     audit log and on files stay real. Use it only in the thread of the service's event loop.

@@ -1,11 +1,22 @@
-"""The same tool in every format: `note` writes a text to note.txt in the workspace, and says so in words that a test can
-wait for."""
+"""The same tool in every format: `note` writes a text to note.txt in the workspace. If it cannot, it fails, and leaves
+nothing."""
 
+import json
 import stat
 import sys
 from pathlib import Path
 
-SHELL = "cat >note.txt.new; mv note.txt.new note.txt; echo wrote the note"
+SHELL = "cat >note.txt.new && mv note.txt.new note.txt && echo wrote the note || { rm -f note.txt.new; exit 1; }"
+WRITE = """import os
+def write(text):
+    try:
+        with open("note.txt.new", "w") as file:
+            file.write(text)
+        os.rename("note.txt.new", "note.txt")
+    except OSError:
+        os.unlink("note.txt.new")
+        raise
+"""
 SCHEMA = '{"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}'
 
 AMP = f"""#!/bin/sh
@@ -22,34 +33,29 @@ schema) printf '%s' '{{"id": "note", "version": "1", "args_mode": "json",
 run) {SHELL} ;;
 esac
 """
-PLUGIN = """import os
+PLUGIN = f"""{WRITE}
 class Notes:
     def init(self, config):
-        return {}
+        return {{}}
     def get_tool_schemas(self, state):
-        return [{"name": "note", "description": "Write a note.", "parameters": SCHEMA}]
+        return [{{"name": "note", "description": "Write a note.", "parameters": {SCHEMA}}}]
     def execute_tool(self, name, arguments, state):
         print("noting", flush=True)
-        with open("note.txt.new", "w") as file:
-            file.write(arguments["text"])
-        os.rename("note.txt.new", "note.txt")
+        write(arguments["text"])
         return "wrote the note"
-SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 """
-FUNCTION = '''from pathlib import Path
+FUNCTION = f'''{WRITE}
 from haft import tool
 
 @tool
 def note(text: str) -> dict:
     """Write a note."""
-    Path("note.txt.new").write_text(text)
-    Path("note.txt.new").rename("note.txt")
+    write(text)
     print("noting", flush=True)
-    return {"wrote": "the note"}
+    return {{"wrote": "the note"}}
 '''
-TEMPLATE = '''from pathlib import Path
-from pydantic import BaseModel
-import argparse, json
+TEMPLATE = """from pydantic import BaseModel
+import argparse, json, os
 
 class UserParameters(BaseModel):
     pass
@@ -58,8 +64,13 @@ class ToolParameters(BaseModel):
     text: str
 
 def run_tool(config: UserParameters, args: ToolParameters):
-    Path("note.txt.new").write_text(args.text)
-    Path("note.txt.new").rename("note.txt")
+    try:
+        with open("note.txt.new", "w") as file:
+            file.write(args.text)
+        os.rename("note.txt.new", "note.txt")
+    except OSError:
+        os.unlink("note.txt.new")
+        raise
     return "wrote the note"
 
 OUTPUT_KEY = "tool_output"
@@ -71,16 +82,18 @@ if __name__ == "__main__":
     args = parser.parse_args()
     params = ToolParameters(**json.loads(args.tool_params))
     print(OUTPUT_KEY, run_tool(UserParameters(), params))
-'''
+"""
 COMMANDS = """program = "/bin/sh"
 [[commands]]
 name = "note"
 description = "Write a note."
-words = ["-c", 'printf %s "$1" >note.txt.new; mv note.txt.new note.txt; echo wrote the note', "sh"]
+words = ["-c", '''printf %s "$2" | ( SHELL )''', "sh"]
 [commands.parameters]
 text = {help = "The note", required = true}
-"""
-SERVER = """import json, os, sys
+""".replace("SHELL", SHELL)
+SERVER = (
+    f"import json, sys\n{WRITE}\nSCHEMA = {SCHEMA}\n"
+    """
 for line in sys.stdin:
     asked = json.loads(line)
     method = asked.get("method")
@@ -90,9 +103,7 @@ for line in sys.stdin:
     elif method == "tools/list":
         result = {"tools": [{"name": "note", "description": "Write a note.", "inputSchema": SCHEMA}]}
     elif method == "tools/call":
-        with open("note.txt.new", "w") as file:
-            file.write(asked["params"]["arguments"]["text"])
-        os.rename("note.txt.new", "note.txt")
+        write(asked["params"]["arguments"]["text"])
         result = {"content": [{"type": "text", "text": "wrote the note"}]}
     elif "id" in asked:
         result = {}
@@ -100,6 +111,7 @@ for line in sys.stdin:
         continue
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
 """
+)
 
 FORMATS = ("shell", "toolbox", "bash", "plugin", "function", "template", "cli", "mcp")
 """Formats whose tools start programs. `edit_file` stands for those that do not."""
@@ -133,9 +145,9 @@ def scenario_of(kind: str, directory: Path) -> dict:
         written(directory / "notes.toml", COMMANDS)
         return {"tool": "sh-note", "load": [str(directory / "notes.toml")], "args": {"text": "whole"}}
     assert kind == "mcp"
-    schema = "SCHEMA = json.loads('''" + SCHEMA + "''')\n"
-    written(directory / "server.py", SERVER.replace("import json, os, sys\n", f"import json, os, sys\n{schema}"))
-    entry = f'{{"mcpServers": {{"notes": {{"command": "{sys.executable}", "args": ["./server.py"], "grant": {{"write": ["."]}}}}}}}}'
+    written(directory / "server.py", SERVER)
+    server = {"command": sys.executable, "args": ["./server.py"], "grant": {"write": ["."]}}
+    entry = json.dumps({"mcpServers": {"notes": server}})
     config = written(directory / ".mcp.json", entry)
     return {"tool": "mcp__notes__note", "load": [str(config)], "args": {"text": "whole"}}
 

@@ -16,7 +16,7 @@ _ENDS: Final[dict[Fault, tuple[str, str | None]]] = {
     "deadline": ("error", "timed-out"),
     "kill": ("error", None),
     "full-disk": ("error", None),
-    "no-memory": ("error", "limit-exceeded"),
+    "no-memory": ("error", None),
     "no-network": ("error", None),
     "host-killed": ("error", "interrupted"),
     "slow-pipes": ("done", None),

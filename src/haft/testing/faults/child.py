@@ -21,7 +21,7 @@ class ChildEnd:
 def run_in_child(work: Callable[..., None], *arguments: Any) -> ChildEnd:
     """Call `work` in a new process, with a function that sends values, and the arguments. Blocks until the process has
     ended."""
-    # Linux has all three. `forkserver` is the only one whose child is quick to make, and has no threads of this process.
+    # A child of a fork server is made quickly, and has no threads of this process.
     context = multiprocessing.get_context("forkserver")
     receiving, sending = context.Pipe(duplex=False)
     child = context.Process(target=_work, args=(sending, work, *arguments))

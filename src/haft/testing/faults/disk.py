@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from typing import Final
+from typing import Final, Self
 
 from haft.testing.scenarios.scenario import Unfit
 from haft.testing.scenarios.world import World
@@ -26,13 +26,16 @@ _LARGE: Final = 1 << 30
 class SmallDiskWorld(World):
     """A world whose workspace lies on a disk of its own."""
 
-    def __enter__(self) -> SmallDiskWorld:
+    def __enter__(self) -> Self:
         try:
             own_mount_namespace()
             _mount(self.root, _LARGE)
         except OSError as error:
             self.close()
             raise Unfit(f"a disk cannot be full here: this machine allows no mounts ({error.strerror})") from error
+        # The size 0 would mean that there is no limit.
+        with open(os.path.join(self.root, ".one-page"), "wb") as file:
+            file.write(b"\n")
         super().__enter__()
         _mount(self.state, _LARGE)
         self.share_environments()

@@ -15,10 +15,8 @@ from haft.contracts import (
     BadUsage,
     Command,
     Conditions,
-    Confinement,
     EndedChild,
     Exit,
-    Limits,
     OutputSink,
     Session,
     Stream,
@@ -66,11 +64,14 @@ class Injection:
         """Settings of the service."""
         return {}
 
-    def check(self, spec: ToolSpec | None) -> None:
-        """Note the tool, and raise `Unfit` if it cannot have this fault."""
-        self.spec = spec
-        if spec is not None and (reason := self.why_not(spec)) is not None:
+    def check(self) -> None:
+        """Raise `Unfit` if the tool cannot have this fault."""
+        if self.spec is not None and (reason := self.why_not(self.spec)) is not None:
             raise Unfit(reason)
+
+    def note(self, spec: ToolSpec) -> None:
+        """Note the tool of the call. Further tools are called by this one."""
+        self.spec = self.spec or spec
 
     def why_not(self, spec: ToolSpec) -> str | None:
         """Why a tool cannot have this fault; None if it can."""
@@ -96,11 +97,9 @@ class Injection:
     # What the service calls.
 
     @contextlib.asynccontextmanager
-    async def around(self, _spec: ToolSpec) -> AsyncIterator[None]:
+    async def around(self, spec: ToolSpec) -> AsyncIterator[None]:
+        self.note(spec)
         yield
-
-    def confinement(self, confinement: Confinement, _limits: Limits) -> Confinement:
-        return confinement
 
     def program(self, command: Command, sink: OutputSink) -> tuple[Command, OutputSink]:
         program = Program(sink, is_in_call=True)

@@ -92,6 +92,7 @@ class Deadline(AtMoment):
 
     @contextlib.asynccontextmanager
     async def around(self, spec: ToolSpec) -> AsyncIterator[None]:
+        self.note(spec)
         if not spec.has_processes:
             self._strike_once(None)
             await asyncio.Event().wait()  # As if the tool never answered: the deadline cancels this.
@@ -110,6 +111,7 @@ class HostKilled(AtMoment):
 
     @contextlib.asynccontextmanager
     async def around(self, spec: ToolSpec) -> AsyncIterator[None]:
+        self.note(spec)
         if not spec.has_processes:
             self._strike_once(None)
         yield

@@ -6,15 +6,17 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, ClassVar, Final
 
-from haft.contracts import BadUsage, Confinement, Limits, ToolSpec
+from haft.contracts import BadUsage, Command, ToolSpec
 from haft.testing.faults.injection import Injection
 from haft.values import replace
 
 _LESS_THAN_ANY_PROGRAM: Final = 1_000_000
+_LIMITED: Final = 'ulimit -v "$1"; shift; exec "$@"'
 
 
 class NoMemory(Injection):
-    """The programs of the call reach their memory limit. Without `bytes`, that is less than any program needs."""
+    """Each program of the call gets no more than `bytes` of address space, and its further allocations fail. Without
+    `bytes`, it cannot even start."""
 
     OPTIONS = ("bytes",)
 
@@ -25,14 +27,18 @@ class NoMemory(Injection):
             raise BadUsage(f"`bytes` must be a number of bytes above 0, not {self._bytes!r}")
 
     def why_not(self, spec: ToolSpec) -> str | None:
-        if spec.hosting == "session":
+        if spec.hosting == "session" and self._bytes == _LESS_THAN_ANY_PROGRAM:
             return (
-                f"the program of `{spec.name}` outlives its calls, and its memory limit cannot change for one of them"
+                f"the program of `{spec.name}` starts before the call, so that the fault needs `bytes` that are enough"
+                " for the start and not for the call"
             )
         return super().why_not(spec)
 
-    def confinement(self, confinement: Confinement, limits: Limits) -> Confinement:
-        return replace(confinement, limits=replace(confinement.limits or limits, memory_bytes=self._bytes))
+    def changed(self, command: Command, *, outlives_calls: bool) -> Command:
+        if outlives_calls and self._bytes == _LESS_THAN_ANY_PROGRAM:
+            return command
+        kibibytes = str(max(1, self._bytes // 1024))
+        return replace(command, argv=["/bin/sh", "-c", _LIMITED, "sh", kibibytes, *command.argv])
 
 
 class NoNetwork(Injection):
@@ -62,7 +68,8 @@ class FullDisk(Injection):
         return f"`{spec.name}` runs on another machine" if spec.hosting == "remote" else None
 
     @contextlib.asynccontextmanager
-    async def around(self, _spec: ToolSpec) -> AsyncIterator[None]:
+    async def around(self, spec: ToolSpec) -> AsyncIterator[None]:
+        self.note(spec)
         self.happened = True
         self.fill(self._bytes)
         try:

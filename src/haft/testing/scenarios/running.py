@@ -61,7 +61,10 @@ async def observe(
     ) as service:
         name = await _load(service, loading, scenario)
         if fault is not None:
-            fault.check(next((each.spec for each in service.tools(all=True) if each.spec.name == name), None))
+            for each in service.tools(all=True):
+                if each.spec.name == name:
+                    fault.note(each.spec)
+            fault.check()
         before = snapshot(world.workspace)
         outcome = await service.call(
             name,
