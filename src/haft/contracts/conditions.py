@@ -1,18 +1,40 @@
-"""What a test changes about a service: it injects faults into calls, and moves the service's clock.
-
-`ToolService.open` takes a `Conditions`, and hands it to the few places that need it. An ordinary service has none.
-`haft.testing` implements the protocols.
-"""
+"""The conditions under which a service runs in a test. An ordinary service has none."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Final, Protocol
 
 from haft.contracts.ports import Command, OutputSink, Session
 from haft.contracts.tool import ToolSpec
 from haft.values import dataclass
+
+STAND_INS: Final = "/dev/.programs"
+"""Where calls in the sandbox see the directory of the program stubs."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandIns:
+    """Programs that stand for real ones in every call of a service."""
+
+    directory: str
+    """The directory with everything that the stubs need. Calls in the sandbox see it at `STAND_INS`, read-only."""
+    path: str
+    """The directory, relative to `directory`, that comes first on PATH."""
+    reports: str
+    """The pipe, relative to `directory`, to which calls may write."""
+    covers: tuple[tuple[str, str], ...] = ()
+    """Files that are replaced in the sandbox: the real path of each, and the stub, relative to `directory`."""
+    needs_sandbox: str | None = None
+    """The part of the scenario that works only in the sandbox; None if PATH is enough."""
+    only: tuple[str, ...] | None = None
+    """The programs, by name or path, that a call may start in addition to the stubs and to the program of the command
+    itself. None: any program."""
+
+    def on_path(self, *, sandboxed: bool) -> str:
+        """The directory that comes first on PATH."""
+        return f"{STAND_INS if sandboxed else self.directory}/{self.path}"
 
 
 class Clock(Protocol):
@@ -48,11 +70,12 @@ class CallFaults(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a test changes about a service."""
+    """What differs from an ordinary service."""
 
+    programs: StandIns | None = None
     faults: CallFaults | None = None
     clock: Clock | None = None
     """None: the clock of this machine."""
 
 
-NO_CONDITIONS = Conditions()
+NO_CONDITIONS: Final = Conditions()

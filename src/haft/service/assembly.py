@@ -95,7 +95,6 @@ class Host:
         waits_for_flush: bool = False,
         conditions: Conditions = NO_CONDITIONS,
     ) -> None:
-        self._conditions = conditions
         self.environ = os.environ if environ is None else environ
         """The variables that count for this host: for its settings, and for the environment of its calls."""
         self.home = home_of(home)
@@ -125,6 +124,7 @@ class Host:
         self._answers_questions = answers_questions
         self._answerable = answerable
         self._waits_for_flush = waits_for_flush
+        self.conditions = conditions
         self._secrets = Secrets(declared := tuple(secrets)) | self.config.secrets
         self._unrecorded = {*declared, *secret_values(self.environ), *secret_texts(self.config)}
         self.pipeline: Pipeline | None = None
@@ -197,6 +197,7 @@ class Host:
             never_network=self.config.never_network is not None,
             keeps_scratch=self.config.keeps_scratch,
             on_unfit=functools.partial(_note_cold, home.path),
+            stand_ins=self.conditions.programs,
         )
         if sandbox.scratch is not None and not self._is_named:  # No later host can use this thread again.
             ending.push_async_callback(asyncio.to_thread, sandbox.scratch.forget, self.principal.thread or "")
@@ -260,7 +261,7 @@ class Host:
             trail=trail,
             open_output_store=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
             call=call,
-            conditions=self._conditions,
+            conditions=self.conditions,
         )
         self.trail = trail
         self.pipeline = pipeline = Pipeline(dependencies, self._tell_abandoned)

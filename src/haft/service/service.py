@@ -119,7 +119,7 @@ class ToolService:
         only applies, drops, undoes or redoes changes, so `workspace` may also be a directory in which no tool can run,
         such as a home directory. `waits_for_flush`: a call ends only when its changes are in the workspace's own files,
         where programs outside of haft see them. Without it, that may take a moment longer if other calls run.
-        `conditions`: what a test changes.
+        `conditions` are for tests.
         """
         return cls(
             Host(
@@ -492,6 +492,10 @@ class ToolService:
             with contextlib.suppress(HaftError):
                 given = await tool.preprocess(own_copy(arguments), self._nobody({}))
         return given
+
+    async def missing_conditions(self) -> str | None:
+        """Why this machine cannot create the conditions that `open` got; None if it can."""
+        return await self._host.sandbox.no_stand_ins()
 
     async def _is_confined(self, spec: ToolSpec) -> bool:
         return spec.has_processes and (await self._host.sandbox.ready()).namespaces

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 from haft.contracts import (
     BadUsage,
     Command,
-    Conditions,
     EndedChild,
     Exit,
     OutputSink,
@@ -58,14 +57,15 @@ class Injection:
         self.happened = False
         self.spec: ToolSpec | None = None
         self.clock = FakeClock()
-        self.conditions = Conditions(faults=self, clock=self.clock)
 
     def settings(self) -> dict[str, Any]:
         """Settings of the service."""
         return {}
 
-    def check(self) -> None:
-        """Raise `Unfit` if the tool cannot have this fault."""
+    def check(self, spec: ToolSpec | None = None) -> None:
+        """Note the tool, if it is known already. Raise `Unfit` if it cannot have this fault."""
+        if spec is not None:
+            self.note(spec)
         if self.spec is not None and (reason := self.why_not(self.spec)) is not None:
             raise Unfit(reason)
 

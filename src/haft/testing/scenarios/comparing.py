@@ -30,6 +30,8 @@ class Observed:
     """The recorded calls of stubs, in their order: `program`, `args`, `stdin`, `cwd`, `env`."""
     asked: int = 0
     """How many approvals were asked for."""
+    problems: Sequence[str] = ()
+    """Why the recorded calls do not hold, in sentences."""
 
 
 def mismatches(expected: Expected, observed: Observed) -> tuple[Mismatch, ...]:
@@ -41,7 +43,9 @@ def mismatches(expected: Expected, observed: Observed) -> tuple[Mismatch, ...]:
         *_files(expected, observed),
         *_other_changes(expected, observed),
         *_calls(expected, observed),
+        *_children(expected, observed),
         *_decision(expected, observed),
+        *(Mismatch("programs", None, None, f"Program stubs: {problem}") for problem in observed.problems),
     )
 
 
@@ -216,7 +220,16 @@ def _has_allowed(directory: str, allowed: Sequence[str]) -> bool:
     return any(each.startswith(f"{directory}/") for each in allowed)
 
 
-# Programs and the decision.
+# Processes, programs and the decision.
+
+
+def _children(expected: Expected, observed: Observed) -> Iterator[Mismatch]:
+    """Processes that a call left behind although it was done. A call that failed may have had no time to end them."""
+    left = [each["command"] for each in observed.outcome.get("endedChildren") or ()]
+    if left and expected.children == "none" and observed.outcome["status"] == "done":
+        actual = "\n".join(left)
+        message = f"Processes left behind mismatch:\nExpected: (none)\nActual: {_shown(actual)}"
+        yield Mismatch("expect.children", "none", actual, message)
 
 
 def _calls(expected: Expected, observed: Observed) -> Iterator[Mismatch]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from haft.contracts import NO_CONDITIONS, BadUsage, HaftError, Listing
+from haft.contracts import BadUsage, Conditions, HaftError, Listing
 from haft.service import ToolService
 from haft.testing.approving import ScriptedApprover
 from haft.testing.loading import Loading
+from haft.testing.programs import ProgramStubs
 from haft.testing.scenarios.comparing import Observed, mismatches
 from haft.testing.scenarios.scenario import Mismatch, Result, Scenario, Unfit
 from haft.testing.scenarios.snapshots import snapshot
@@ -48,40 +50,56 @@ async def observe(
     scenario: Scenario, world: World, *, approver: ScriptedApprover | None = None, fault: Injection | None = None
 ) -> Observed:
     """Make the call of a scenario in its world, and return what it did."""
-    loading = loading_of(scenario)
-    approver = approver or ScriptedApprover(scenario.approve)
-    async with ToolService.open(
-        world.workspace,
-        home=world.state,
-        environ=world.environ(),
-        approver=approver,
-        settings={**loading.settings, **scenario.settings, **({} if fault is None else fault.settings())},
-        installed=False,
-        conditions=NO_CONDITIONS if fault is None else fault.conditions,
-    ) as service:
-        name = await _load(service, loading, scenario)
-        if fault is not None:
-            for each in service.tools(all=True):
-                if each.spec.name == name:
-                    fault.note(each.spec)
-            fault.check()
-        before = snapshot(world.workspace)
-        outcome = await service.call(
-            name,
-            scenario.args,
-            timeout=scenario.timeout,
-            cwd=scenario.cwd,
-            env=scenario.env or None,
-            config=scenario.config or None,
-            grants=_grants(scenario),
-        )
-    after = snapshot(world.workspace)
-    return Observed(outcome.to_json(), world.workspace, before, after, (), len(approver.requests))
+    environ = world.environ()
+    with contextlib.ExitStack() as around:
+        stubs = around.enter_context(ProgramStubs(scenario.programs, world.programs, path=environ.get("PATH")))
+        loading = loading_of(scenario)
+        approver = approver or ScriptedApprover(scenario.approve)
+        async with ToolService.open(
+            world.workspace,
+            home=world.state,
+            environ=environ,
+            approver=approver,
+            settings={**_settings(loading, scenario), **({} if fault is None else fault.settings())},
+            installed=False,
+            conditions=Conditions(stubs.stand_ins, fault, None if fault is None else fault.clock),
+        ) as service:
+            if (why := await service.missing_conditions()) is not None:
+                raise Unfit(why)
+            name = await _load(service, loading, scenario)
+            spec = next((each.spec for each in service.tools(all=True) if each.spec.name == name), None)
+            if fault is not None:
+                fault.check(spec)
+            if spec is not None and spec.hosting == "in-process":
+                around.enter_context(stubs.in_this_process(scenario.env))
+            before = snapshot(world.workspace)
+            outcome = await service.call(
+                name,
+                scenario.args,
+                timeout=scenario.timeout,
+                cwd=scenario.cwd,
+                env=scenario.env or None,
+                config=scenario.config or None,
+                grants=_grants(scenario),
+            )
+        after = snapshot(world.workspace)
+        asked = len(approver.requests)
+        return Observed(outcome.to_json(), world.workspace, before, after, stubs.calls(), asked, stubs.problems())
 
 
 def judged(scenario: Scenario, observed: Observed) -> Result:
     """The result of a scenario whose call did this. The world must still exist."""
-    return Result(scenario, mismatches(scenario.expect, observed), observed.outcome, workspace=observed.workspace)
+    found = mismatches(scenario.expect, observed)
+    calls = tuple(observed.calls)
+    return Result(scenario, found, observed.outcome, program_calls=calls, workspace=observed.workspace)
+
+
+def _settings(loading: Loading, scenario: Scenario) -> dict[str, Any]:
+    """The settings of the service. Processes of plugins that start before a call get `config` from there."""
+    settings = {**loading.settings, **scenario.settings}
+    if scenario.config:
+        settings["config"] = {**settings.get("config", {}), **scenario.config}
+    return settings
 
 
 def _grants(scenario: Scenario) -> dict[str, Any]:

@@ -146,6 +146,8 @@ class Expected:
     """All calls of stubs, in their order. None: not compared."""
     decision: Mapping[str, Any] = field(default_factory=dict)
     """Parts of the decision: `action`, `by`, `layer`, `rule`, `reason`, `source`."""
+    children: Literal["none", "any"] = "none"
+    """Whether a call that is done may leave processes behind, which haft then ends."""
     asked: int | None = None
     """How many approvals the scripted approver was asked for."""
 

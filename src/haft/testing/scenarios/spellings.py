@@ -12,7 +12,7 @@ is an error. Tables of `cases` share all other parts of a scenario.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from haft.contracts import BadUsage, near_miss
 from haft.testing.scenarios.file_parts import expected_files, given_files
@@ -48,7 +48,7 @@ _KEYS: Final = (
 )
 _EXPECT_KEYS: Final = (
     *("status", "error", "message", "output", "stderr", "result", "exit", "files", "only_changed", "programs"),
-    *("decision", "asked"),
+    *("decision", "asked", "children"),
 )
 _STATUSES: Final = ("done", "error", "rejected-by-user", "cancelled")
 _HARNESS_WORKSPACE: Final = "/test-workspace"
@@ -202,7 +202,16 @@ def _expected(data: Mapping[str, Any], at: Location) -> Expected:
         programs=expected_calls(within("programs"), data.get("programs")),
         decision=decision(within("decision"), data.get("decision", {})),
         asked=whole_number(within("asked"), data.get("asked")),
+        children=_children(within("children"), data.get("children", "none")),
     )
+
+
+def _children(where: Where, value: Any) -> Literal["none", "any"]:
+    if value == "none":
+        return "none"
+    if value == "any":
+        return "any"
+    raise where.wrong(f"must be `none` or `any`, not {value!r}")
 
 
 def _dotted(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -146,7 +146,8 @@ def base_python() -> str:
 
 def apart(state_home: str, real: str) -> Place:
     """The place of an environment that lies in the state home, because haft may not write in the folder."""
-    return Place(os.path.join(state_home, "environments", key_of(real)))
+    shared = os.path.realpath(os.path.join(state_home, "environments"))  # A link is not there in the sandbox.
+    return Place(os.path.join(shared, key_of(real)))
 
 
 def key_of(real: str) -> str:
