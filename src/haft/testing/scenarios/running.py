@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from haft.contracts import BadUsage, Conditions, HaftError, Listing
 from haft.service import ToolService
+from haft.testing import faults
 from haft.testing.approving import ScriptedApprover
 from haft.testing.loading import Loading
 from haft.testing.programs import ProgramStubs
@@ -17,9 +18,6 @@ from haft.testing.scenarios.scenario import Mismatch, Result, Scenario, Unfit
 from haft.testing.scenarios.snapshots import snapshot
 from haft.testing.scenarios.world import World
 from haft.values import replace
-
-if TYPE_CHECKING:
-    from haft.testing.faults import Injection
 
 
 async def run_scenario(scenario: Scenario) -> Result:
@@ -39,15 +37,13 @@ async def run_scenario(scenario: Scenario) -> Result:
 
 async def _run(scenario: Scenario) -> Result:
     if scenario.fault is not None:
-        from haft.testing.faults import run_with_fault
-
-        return await run_with_fault(scenario)
+        return await faults.run_with_fault(scenario)
     with World(scenario) as world:
         return judged(scenario, await observe(scenario, world))
 
 
 async def observe(
-    scenario: Scenario, world: World, *, approver: ScriptedApprover | None = None, fault: Injection | None = None
+    scenario: Scenario, world: World, *, approver: ScriptedApprover | None = None, fault: faults.Injection | None = None
 ) -> Observed:
     """Make the call of a scenario in its world, and return what it did."""
     environ = world.environ()
