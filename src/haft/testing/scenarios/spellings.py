@@ -185,8 +185,8 @@ def _expected(data: Mapping[str, Any], at: Location) -> Expected:
             hint = f"; did you mean `{near}`?" if near else f"; there are {', '.join(_EXPECT_KEYS)}"
             raise _wrong(at, f"expect.{key}", f"`expect` has no `{key}`{hint}")
     error = text(within("error"), data["error"]) if data.get("error") is not None else None
-    status = text(within("status"), data.get("status", "done" if error is None else "error"))
-    if status not in _STATUSES:
+    status = None if data.get("status") is None else text(within("status"), data["status"])
+    if status is not None and status not in _STATUSES:
         raise _wrong(at, "expect.status", f"must be one of {', '.join(_STATUSES)}, not {status!r}")
     changed = data.get("only_changed")
     return Expected(
