@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
+from haft.contracts.confinement import NO_GRANTS, Grants
 from haft.contracts.ports import Command, OutputSink, Session
 from haft.contracts.tool import ToolSpec
 from haft.values import dataclass
@@ -73,6 +74,8 @@ class Conditions:
     """What differs from an ordinary service."""
 
     programs: StandIns | None = None
+    grants: Grants = NO_GRANTS
+    """What every call gets, and every process that outlives its calls."""
     faults: CallFaults | None = None
     clock: Clock | None = None
     """None: the clock of this machine."""

@@ -192,7 +192,7 @@ class Host:
             root.open_directory,
             limits,
             self.config.sandbox_mode,
-            Grants(network=self.config.sandbox_network),
+            Grants(network=self.config.sandbox_network) | self.conditions.grants,
             tracking.place_of_layers,
             never_network=self.config.never_network is not None,
             keeps_scratch=self.config.keeps_scratch,

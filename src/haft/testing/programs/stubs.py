@@ -88,24 +88,6 @@ class ProgramStubs:
             found.append("the tool changed the program stubs, so their recorded calls do not hold")
         return tuple(found)
 
-    @contextlib.contextmanager
-    def in_this_process(self, env: Mapping[str, str]) -> Iterator[None]:
-        """For a tool that runs in this process: inside `with`, the variables `env` are set, and programs are looked up
-        among the stubs first."""
-        changed = dict(env)
-        if self.stand_ins is not None:
-            changed["PATH"] = f"{self.stand_ins.on_path(sandboxed=False)}:{self._path}"
-        before = {name: os.environ.get(name) for name in changed}
-        os.environ.update(changed)
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
-
     # The files.
 
     def _make(self) -> None:

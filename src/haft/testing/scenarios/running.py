@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from haft.contracts import BadUsage, Conditions, HaftError, Listing
+from haft.contracts import BadUsage, Conditions, Grants, HaftError, Listing
 from haft.service import ToolService
 from haft.testing import faults
 from haft.testing.approving import ScriptedApprover
@@ -58,16 +58,18 @@ async def observe(
             approver=approver,
             settings={**_settings(loading, scenario), **({} if fault is None else fault.settings())},
             installed=False,
-            conditions=Conditions(stubs.stand_ins, fault, None if fault is None else fault.clock),
+            conditions=Conditions(
+                stubs.stand_ins,
+                Grants(network=scenario.network, env=tuple(scenario.env)),
+                faults=fault,
+                clock=None if fault is None else fault.clock,
+            ),
         ) as service:
             if (why := await service.missing_conditions()) is not None:
                 raise Unfit(why)
             name = await _load(service, loading, scenario)
-            spec = next((each.spec for each in service.tools(all=True) if each.spec.name == name), None)
             if fault is not None:
-                fault.check(spec)
-            if spec is not None and spec.hosting == "in-process":
-                around.enter_context(stubs.in_this_process(scenario.env))
+                fault.check(next((each.spec for each in service.tools(all=True) if each.spec.name == name), None))
             before = snapshot(world.workspace)
             outcome = await service.call(
                 name,
