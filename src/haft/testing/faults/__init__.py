@@ -9,8 +9,8 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.testing.faults.injection import Injection
-    from haft.testing.faults.runs import run_with_fault
+    from haft.testing.faults.runs import run_with_fault, wrong_option
 else:
-    __getattr__ = face(__name__, {"injection": "Injection", "runs": "run_with_fault"})
+    __getattr__ = face(__name__, {"injection": "Injection", "runs": "run_with_fault wrong_option"})
 
-__all__ = ["Injection", "run_with_fault"]
+__all__ = ["Injection", "run_with_fault", "wrong_option"]

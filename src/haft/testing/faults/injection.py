@@ -52,8 +52,8 @@ class Injection:
     def __init__(self, options: Mapping[str, Any]) -> None:
         for name in options:
             if name not in self.OPTIONS:
-                known = f"it has {', '.join(f'`{each}`' for each in self.OPTIONS)}" if self.OPTIONS else "it has none"
-                raise BadUsage(f"this fault has no option `{name}`", hint=known)
+                known = " and ".join(f"`{each}`" for each in self.OPTIONS) or "none"
+                raise BadUsage(f"has no option `{name}`; it has {known}")
         self.happened = False
         self.spec: ToolSpec | None = None
         self.clock = FakeClock()

@@ -28,12 +28,12 @@ class AtMoment(Injection):
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options)
         if len(options) > 1:
-            raise BadUsage("a fault has one moment: keep one of `after_output` and `after_seconds`")
+            raise BadUsage("happens once: keep one of `after_output` and `after_seconds`")
         text, seconds = options.get("after_output"), options.get("after_seconds")
         if text is not None and (not isinstance(text, str) or not text):
-            raise BadUsage(f"`after_output` must be a text that the tool writes, not {text!r}")
+            raise BadUsage(f"has `after_output`, which must be a text that the tool writes, not {text!r}")
         if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0):
-            raise BadUsage(f"`after_seconds` must be a number of seconds, not {seconds!r}")
+            raise BadUsage(f"has `after_seconds`, which must be a number of seconds, not {seconds!r}")
         self._text = None if text is None else text.encode()
         self._seconds: float | None = seconds
         self._seen = b""

@@ -24,7 +24,7 @@ class NoMemory(Injection):
         super().__init__(options)
         self._bytes = options.get("bytes", _LESS_THAN_ANY_PROGRAM)
         if isinstance(self._bytes, bool) or not isinstance(self._bytes, int) or self._bytes <= 0:
-            raise BadUsage(f"`bytes` must be a number of bytes above 0, not {self._bytes!r}")
+            raise BadUsage(f"has `bytes`, which must be a number of bytes above 0, not {self._bytes!r}")
 
     def why_not(self, spec: ToolSpec) -> str | None:
         if spec.hosting == "session" and self._bytes == _LESS_THAN_ANY_PROGRAM:
@@ -59,7 +59,7 @@ class FullDisk(Injection):
         super().__init__(options)
         self._bytes = options.get("bytes", 0)
         if isinstance(self._bytes, bool) or not isinstance(self._bytes, int) or self._bytes < 0:
-            raise BadUsage(f"`bytes` must be a number of bytes, not {self._bytes!r}")
+            raise BadUsage(f"has `bytes`, which must be a number of bytes, not {self._bytes!r}")
         self.fill: Callable[[int], None] = _no_disk
         """Leaves only so many bytes free on the disk."""
         self.empty: Callable[[], None] = lambda: None

@@ -55,11 +55,16 @@ async def run_with_fault(scenario: Scenario) -> Result:
 def injection_of(scenario: Scenario) -> Injection:
     """The fault of a scenario, with its options."""
     assert scenario.fault is not None
+    return INJECTIONS[scenario.fault](scenario.fault_options)
+
+
+def wrong_option(fault: Fault, options: Mapping[str, Any]) -> str | None:
+    """What is wrong with the options of a fault; None if nothing is."""
     try:
-        return INJECTIONS[scenario.fault](scenario.fault_options)
+        INJECTIONS[fault](options)
     except BadUsage as error:
-        where = f"{scenario.location.path}:{scenario.location.line_of('fault')}"
-        raise BadUsage(f"{where}: `fault` {scenario.fault}: {error.message}", hint=error.hint) from error
+        return error.message
+    return None
 
 
 def _judged(scenario: Scenario, observed: Observed, fault: Injection) -> Result:

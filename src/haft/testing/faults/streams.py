@@ -48,7 +48,7 @@ class Garbage(Injection):
         super().__init__(options)
         where = options.get("where", "before")
         if where not in ("before", "instead"):
-            raise BadUsage(f"`where` must be `before` or `instead`, not {where!r}")
+            raise BadUsage(f"has `where`, which must be `before` or `instead`, not {where!r}")
         self._replaces = where == "instead"
 
     def started(self, program: Program) -> None:
@@ -85,5 +85,5 @@ def _pause() -> Awaitable[None]:
 
 def _whole(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise BadUsage(f"`{name}` must be a number of bytes, not {value!r}")
+        raise BadUsage(f"has `{name}`, which must be a number of bytes, not {value!r}")
     return value

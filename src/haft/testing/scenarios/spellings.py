@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from haft.contracts import BadUsage, near_miss
+from haft.testing import faults
 from haft.testing.scenarios.file_parts import expected_files, given_files
 from haft.testing.scenarios.parts import (
     answers,
@@ -146,6 +147,8 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
     if not isinstance(expect, Mapping):
         raise _wrong(at, "expect", "must be a table")
     kind, options = fault(within("fault"), data.get("fault"))
+    if kind is not None and (wrong := faults.wrong_option(kind, options)) is not None:
+        raise _wrong(at, "fault", f"of the kind {kind} {wrong}")
     tool = text(within("tool"), data["tool"])
     if not tool:
         raise _wrong(at, "tool", "must not be empty")
