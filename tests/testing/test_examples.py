@@ -1,4 +1,4 @@
-"""The tools in `examples/` have test scenarios, which pytest collects by itself. Here: none of them is forgotten."""
+"""The tools in `examples/` have test scenarios. pytest collects these by itself; this says that none is forgotten."""
 
 import subprocess
 from pathlib import Path

@@ -226,7 +226,12 @@ class Init:
         apply_rlimits(rlimits(limits, user=user, calls=cgroups.TASKS_PER_PROCESS if alone else request["calls"]))
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
         if self._abi:
-            landlock.restrict(writable, tcp=may_use_tcp(sandbox, request["sandbox"]), abi=self._abi)
+            landlock.restrict(
+                writable,
+                tcp=may_use_tcp(sandbox, request["sandbox"]),
+                abi=self._abi,
+                executable=_executable(sandbox, request),
+            )
         if not self._is_root:
             self._filter_calls()
 
@@ -331,6 +336,16 @@ class Init:
             supervisor.hit = supervisor.hit or meter.spilled
         spilled = None if meter is None else meter.spilled
         send_report(control, {**supervisor.report(left, None), "spilled": spilled, **at_end(supervisor)})
+
+
+def _executable(sandbox: jail.CallSandbox, request: dict[str, Any]) -> list[str] | None:
+    """The only files that the call may execute; None if it may execute all."""
+    if request["only"] is None:
+        return None
+    from haft.helper.executed import executed_files  # Only tests restrict what a call executes.
+
+    argv, env = argv_and_env(request)
+    return [*sandbox.stub_places(), *executed_files([argv[0], *map(os.fsencode, request["only"])], env)]
 
 
 def may_use_tcp(sandbox: jail.CallSandbox, confinement: dict[str, Any]) -> bool:

@@ -31,6 +31,8 @@ DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "ur
 LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 LAYERS = "/dev/.layers"
 """The directory with the layers of calls; unmounted before a command starts."""
+PROGRAMS = "/dev/.programs"
+"""The directory with program stubs, in tests; the same path as `STAND_INS` in the contracts."""
 NOTHING = "/dev/.nothing"
 """An empty directory, mounted over directories that are masked."""
 OWN_ROOT = "/dev/shm/root"  # noqa: S108  in the private scratch directory of the call
@@ -95,8 +97,9 @@ class Template:
                 self.open_mounts.append((os.path.relpath(path, self.workspace), identity(mounted)))
                 os.close(mounted)
         devices = {name: open_or_none(f"/dev/{name}") for name in DEVICES}
+        stubs = self._cover_programs()
         kernel.set_mount("/", add=ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, recursive=True)
-        self._build_devices(devices)
+        self._build_devices(devices, stubs)
         self.mask()
 
     def mask(self) -> None:
@@ -108,7 +111,22 @@ class Template:
                 if not os.path.samestat(found, os.stat(over)):
                     kernel.mount(over, path, None, kernel.MS_BIND)
 
-    def _build_devices(self, devices: dict[str, int | None]) -> None:
+    def _cover_programs(self) -> int | None:
+        """Mount the program stubs of a test over the programs for which they stand. Returns a descriptor of the
+        directory of the stubs; None if there are none."""
+        stubs = self.site["programs"]
+        if stubs is None:
+            return None
+        directory = os.open(stubs["directory"], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        for path, stub in stubs["covers"]:
+            place = os.open(stub, os.O_PATH | os.O_CLOEXEC, dir_fd=directory)
+            onto = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+            kernel.cover(place, onto)
+            os.close(place)
+            os.close(onto)
+        return directory
+
+    def _build_devices(self, devices: dict[str, int | None], stubs: int | None) -> None:
         kernel.mount("haft", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64")
         for name, descriptor in devices.items():
             if descriptor is None:
@@ -123,6 +141,11 @@ class Template:
             os.symlink(target, f"/dev/{name}")
         for directory in ("/dev/shm", "/dev/pts", NOTHING, LAYERS, THREADS):  # noqa: S108  made here, in a /dev of our own
             os.mkdir(directory, 0o755)
+        if stubs is not None:
+            os.mkdir(PROGRAMS, 0o755)
+            kernel.bind(stubs, PROGRAMS)
+            kernel.set_mount(PROGRAMS, add=ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV)
+            os.close(stubs)
         kernel.set_mount("/dev", add=ATTR_RDONLY)
         for path, place in self.private_mounts():
             kernel.mount(path, place, None, kernel.MS_BIND)
@@ -668,11 +691,23 @@ class CallSandbox:
         of its calls will be mounted below these paths. If `keeps` is true, the `/tmp` of its thread will be mounted
         there, too."""
         # Not all of `/dev`: the layers of other calls are visible there for a moment.
-        devices = [*(f"/dev/{name}" for name in DEVICES), "/dev/shm", "/dev/pts"]  # noqa: S108  its own
+        devices = self._device_places()
         hidden = [path for path, _mode in self._site["hide"]]
         caches = [target for _place, target in self._caches]
         kept = [os.path.dirname(self.tmp)] if keeps else []
         return [*devices, *hidden, *caches, *kept, os.path.dirname(self._template.workspace)]
+
+    def _device_places(self) -> list[str]:
+        """The paths in `/dev` that a call may write: of the program stubs of a test, only the pipe for their
+        reports."""
+        places = [*(f"/dev/{name}" for name in DEVICES), "/dev/shm", "/dev/pts"]  # noqa: S108  its own
+        stubs = self._site["programs"]
+        return places if stubs is None else [*places, f"{PROGRAMS}/{stubs['reports']}"]
+
+    def stub_places(self) -> list[str]:
+        """The files that are executed in place of real programs, and the directory in which they are."""
+        stubs = self._site["programs"]
+        return [PROGRAMS, *(path for path, _stub in stubs["covers"])] if stubs is not None else []
 
     def lasting_places(self) -> list[str | int]:
         """The paths below which Landlock must allow writes, for a program that outlives its calls: the paths that
@@ -689,7 +724,8 @@ class CallSandbox:
 
     def writable_places(self, confinement: dict[str, Any]) -> list[str | int]:
         """The paths and descriptors below which Landlock lets the call write."""
-        places: list[str | int] = ["/dev", *(path for path, _mode in self._site["hide"])]
+        devices = ["/dev"] if self._site["programs"] is None else self._device_places()
+        places: list[str | int] = [*devices, *(path for path, _mode in self._site["hide"])]
         places += [target for _source, target, *rest in self._extra if rest and rest[0]]
         if confinement["profile"] == "workspace":
             places += self._opened

@@ -38,10 +38,11 @@ def version() -> int:
     return max(found, 0)
 
 
-def restrict(writable: Sequence[str | int], *, tcp: bool, abi: int) -> None:
+def restrict(writable: Sequence[str | int], *, tcp: bool, abi: int, executable: Sequence[str] | None = None) -> None:
     """Restrict this process and its children: they may read everywhere, and write only below `writable`, which are
-    paths or descriptors. Without `tcp`, they can neither connect nor listen over TCP."""
-    rules = ruleset(writable, tcp=tcp, abi=abi)
+    paths or descriptors. Without `tcp`, they can neither connect nor listen over TCP. They may execute only the files
+    at or below `executable`; any file if it is None."""
+    rules = ruleset(writable, tcp=tcp, abi=abi, executable=executable)
     try:
         prctl(PR_SET_NO_NEW_PRIVS, 1, "prctl(PR_SET_NO_NEW_PRIVS)")
         checked(libc.syscall(SYS_RESTRICT, rules, 0), "landlock_restrict_self")
@@ -66,7 +67,7 @@ def restrict_to_reading(paths: Sequence[str], *, abi: int) -> None:
         os.close(rules)
 
 
-def ruleset(writable: Sequence[str | int], *, tcp: bool, abi: int) -> int:
+def ruleset(writable: Sequence[str | int], *, tcp: bool, abi: int, executable: Sequence[str] | None = None) -> int:
     """A descriptor of the rules that `restrict` describes; a process can restrict itself with this descriptor."""
     rights = (1 << RIGHTS_BY_VERSION.get(abi, 16)) - 1
     words = [rights]
@@ -77,9 +78,12 @@ def ruleset(writable: Sequence[str | int], *, tcp: bool, abi: int) -> int:
     attributes = struct.pack(f"{len(words)}Q", *words)
     rules = checked(libc.syscall(SYS_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0), "landlock ruleset")
     try:
-        _allow(rules, "/", EXECUTE | READ_FILE | READ_DIR, rights)
+        execute = EXECUTE if executable is None else 0
+        _allow(rules, "/", execute | READ_FILE | READ_DIR, rights)
         for path in writable:
-            _allow(rules, path, rights, rights)
+            _allow(rules, path, rights & ~EXECUTE | execute, rights)
+        for path in executable or ():
+            _allow(rules, path, EXECUTE, rights)
     except BaseException:
         os.close(rules)
         raise

@@ -71,9 +71,12 @@ class ProcessLauncher:
         view: Callable[[int], None] | None = None,
         witness: Callable[[], int | None] = lambda: None,
         network: Callable[[], Awaitable[EgressCall]] | None = None,
+        first_on_path: str | None = None,
     ) -> None:
         """`ran` is called after a command that was started has ended. `view` gets a descriptor of the workspace as a
-        command in a layer sees it; `witness` returns an inotify descriptor for the watch on that layer."""
+        command in a layer sees it; `witness` returns an inotify descriptor for the watch on that layer.
+        `first_on_path` is a directory that comes first on PATH, whatever PATH the command asks for."""
+        self._first_on_path = first_on_path
         self._network = network
         """Opens the network of a command; None if the command's network is not decided by host."""
         self._view = view
@@ -106,6 +109,8 @@ class ProcessLauncher:
         loop = asyncio.get_running_loop()
         directory = self._open_directory(command.cwd)
         env = {**self._environment, **command.env}
+        if self._first_on_path is not None:
+            env["PATH"] = f"{self._first_on_path}:{env.get('PATH', os.defpath)}"
         has_input = bool(command.stdin) or keeps_open
         with contextlib.ExitStack() as theirs:
             theirs.callback(os.close, directory)

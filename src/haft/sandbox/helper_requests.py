@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from haft.contracts import PROCESS_LIMITS, Command, Confinement, Limits
+from haft.contracts import PROCESS_LIMITS, Command, Confinement, Limits, StandIns
 from haft.sandbox.grant_resolver import OWN_CODE, OWN_TO_EACH
 from haft.sandbox.identities import identity
 from haft.sandbox.protected import protected_names
@@ -30,11 +30,14 @@ MAX_FILES: Final = 1_000_000
 class HelperRequests:
     """Builds requests for the current state of one workspace."""
 
-    def __init__(self, site: Site, workspace: str, limits: Limits, scratch_bytes: int) -> None:
+    def __init__(
+        self, site: Site, workspace: str, limits: Limits, scratch_bytes: int, stand_ins: StandIns | None = None
+    ) -> None:
         self._site = site
         self._workspace = workspace
         self._limits = limits
         self._scratch_bytes = scratch_bytes
+        self._only = None if stand_ins is None else stand_ins.only
         self.work: str | None = None
         """The name of the overlay's work directory of the last command. The kernel fills this directory when it mounts
         the overlay, and nobody else can write there."""
@@ -121,6 +124,7 @@ class HelperRequests:
                 "spared": inside,
                 "scratch": self._scratch(confinement),
             },
+            "only": self._only,
             "limits": process_limits(self._limits),
             "calls": self._limits.max_concurrent,
             "directory": os.path.normpath(os.path.join(site.workspace, command.cwd)),

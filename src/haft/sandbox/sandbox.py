@@ -41,6 +41,7 @@ from haft.contracts import (
     Profile,
     Secrets,
     Session,
+    StandIns,
     StartFailed,
     Unconfined,
     evolve,
@@ -96,11 +97,12 @@ class Sandbox:
         never_network: bool = False,
         keeps_scratch: bool = False,
         on_unfit: Callable[[str, str, str], None] = lambda _name, _version, _why: None,
+        stand_ins: StandIns | None = None,
     ) -> None:
         """`layers` returns the directory for the layers of calls, or None if calls have no layers; it is called when
         the first call needs it. `never_network`: no grant opens the network, and nothing runs if this machine cannot
         close the network. `keeps_scratch`: threads keep their `/tmp`. `on_unfit` is called with the name and version of
-        a program that cannot be kept loaded, and the reason."""
+        a program that cannot be kept loaded, and the reason. `stand_ins`: see `Conditions`."""
         self._never_network = never_network
         self._workspace = os.path.realpath(workspace)
         self.scratch = ThreadScratch(state_home, self._workspace) if keeps_scratch else None
@@ -131,6 +133,7 @@ class Sandbox:
         self._leaving: set[asyncio.Task[None]] = set()
         self._warm_pool: WarmPool | None = None
         self.on_unfit = on_unfit
+        self._stand_ins = stand_ins
         self.hosts = HostNetwork(env, self._workspace, state_home, granted.network)
         self._witnesses: dict[str, LayerWitness] = {}
         """The witnesses of the layers of running calls, by the name of the layer."""
@@ -206,6 +209,7 @@ class Sandbox:
                 required=required,
                 layers=self._layers(),
                 threads=None if self.scratch is None else self.scratch.prepared(),
+                stand_ins=self._stand_ins,
             )
             self._hold_workspace()
             self._helper = Helper("zygote", {**site, "limits": process_limits(self._limits)})
@@ -325,6 +329,17 @@ class Sandbox:
         if (missing := await self.no_network_by_host()) is not None:
             raise NoNetworkByHost(missing)
         return await self.hosts.resolve(grants.network)
+
+    async def no_stand_ins(self) -> str | None:
+        """Why the program stubs cannot stand for programs as the scenario says; None if they can."""
+        if self._stand_ins is None or self._stand_ins.needs_sandbox is None:
+            return None
+        abilities = await self.ready()
+        if not abilities.namespaces:
+            return f"{self._stand_ins.needs_sandbox} needs the sandbox, which cannot be built: {abilities.problem}"
+        if self._stand_ins.only is not None and not abilities.landlock:
+            return f"{self._stand_ins.needs_sandbox} needs Landlock, which this kernel does not have, or has turned off"
+        return None
 
     async def no_network_by_host(self) -> str | None:
         """Why this machine cannot restrict a call to hosts; None if it can."""
@@ -536,8 +551,9 @@ class Sandbox:
         warm = command.warm
         if warm is None or confinement.layer is None or "namespaces" not in confinement.layers:
             return await self.start(confinement, command, sink, observer)
-        if confinement.hosts or confinement.limits is not None:
-            # The network of a loaded program would outlive the call, and its limits are those of the host.
+        if confinement.hosts or confinement.limits is not None or self._stand_ins is not None:
+            # The network of a loaded program would outlive the call, and its limits are those of the host. Stubs are
+            # for programs that start as they do without a warm pool.
             return await self.start(confinement, command, sink, observer)
         confinement = replace(confinement, asks=False)
         kind = self._helper_requests().kind(confinement, command)
@@ -680,6 +696,7 @@ class Sandbox:
             None if confinement.layer is None else confinement.layer.view,
             lambda: self._lend_witness(confinement),
             functools.partial(self.hosts.open, confinement, observer) if confinement.is_by_host else None,
+            None if self._stand_ins is None else self._stand_ins.on_path(sandboxed=behind),
         )
         return starter, launcher
 
@@ -736,7 +753,9 @@ class Sandbox:
         return env
 
     def _helper_requests(self, limits: Limits | None = None) -> HelperRequests:
-        return HelperRequests(self.site, self._workspace, limits or self._limits, self._scratch_bytes())
+        return HelperRequests(
+            self.site, self._workspace, limits or self._limits, self._scratch_bytes(), self._stand_ins
+        )
 
     def explain(self, call: Call, output: str, confinement: Confinement, exit_code: int | None) -> HaftError | None:
         """The error that explains why a call failed; None if neither the sandbox nor a limit stopped it."""

@@ -11,8 +11,10 @@ import os
 import pwd
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
+from haft.contracts import StandIns
 from haft.files import CACHES as CACHES
 from haft.files import first_line, interpreter_of, secrets_of_root, shareable_gitconfig
 from haft.sandbox.environment import safe_path
@@ -70,7 +72,13 @@ class Site:
         return _is_system(path, self.mounted) or is_below(path, (self.workspace, *(target for _, target in self.view)))
 
     def to_json(
-        self, *, scratch_bytes: int, required: bool, layers: str | None, threads: str | None = None
+        self,
+        *,
+        scratch_bytes: int,
+        required: bool,
+        layers: str | None,
+        threads: str | None = None,
+        stand_ins: StandIns | None = None,
     ) -> dict[str, Any]:
         """The facts as the helper reads them. `threads` is the directory with the `/tmp` of each thread, if threads
         keep one."""
@@ -90,6 +98,7 @@ class Site:
             "caches": self.caches,
             "scratch_bytes": scratch_bytes,
             "required": required,
+            "programs": None if stand_ins is None else asdict(stand_ins),
         }
 
     def _private(self, layers: str | None) -> list[str]:

@@ -21,8 +21,10 @@ from haft.audit import Redactor, Trail, secret_values
 from haft.cache import KeptAnswers
 from haft.config import Config, check_workspace, connected_inside, load_config, secret_texts, working_directory
 from haft.contracts import (
+    NO_CONDITIONS,
     Approver,
     BadConfig,
+    Conditions,
     Grants,
     HostId,
     Principal,
@@ -91,6 +93,7 @@ class Host:
         environ: Mapping[str, str] | None = None,
         for_changes: bool = False,
         waits_for_flush: bool = False,
+        conditions: Conditions = NO_CONDITIONS,
     ) -> None:
         self.environ = os.environ if environ is None else environ
         """The variables that count for this host: for its settings, and for the environment of its calls."""
@@ -120,6 +123,7 @@ class Host:
         self._answers_questions = answers_questions
         self._answerable = answerable
         self._waits_for_flush = waits_for_flush
+        self.conditions = conditions
         self._secrets = Secrets(declared := tuple(secrets)) | self.config.secrets
         self._unrecorded = {*declared, *secret_values(self.environ), *secret_texts(self.config)}
         self.pipeline: Pipeline | None = None
@@ -187,11 +191,12 @@ class Host:
             root.open_directory,
             limits,
             self.config.sandbox_mode,
-            Grants(network=self.config.sandbox_network),
+            Grants(network=self.config.sandbox_network) | self.conditions.grants,
             tracking.place_of_layers,
             never_network=self.config.never_network is not None,
             keeps_scratch=self.config.keeps_scratch,
             on_unfit=functools.partial(_note_cold, home.path),
+            stand_ins=self.conditions.programs,
         )
         if sandbox.scratch is not None and not self._is_named:  # No later host can use this thread again.
             ending.push_async_callback(asyncio.to_thread, sandbox.scratch.forget, self.principal.thread or "")

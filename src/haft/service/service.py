@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from haft.audit import secret_values
 from haft.contracts import (
+    NO_CONDITIONS,
     NO_GRANTS,
     ApprovalAnswer,
     Approver,
     Attachment,
     Call,
+    Conditions,
     Grants,
     HaftError,
     Isolation,
@@ -100,6 +102,7 @@ class ToolService:
         environ: Mapping[str, str] | None = None,
         for_changes: bool = False,
         waits_for_flush: bool = False,
+        conditions: Conditions = NO_CONDITIONS,
     ) -> ToolService:
         """Make a service. Enter it with `async with`.
 
@@ -116,6 +119,7 @@ class ToolService:
         only applies, drops, undoes or redoes changes, so `workspace` may also be a directory in which no tool can run,
         such as a home directory. `waits_for_flush`: a call ends only when its changes are in the workspace's own files,
         where programs outside of haft see them. Without it, that may take a moment longer if other calls run.
+        `conditions` are for tests.
         """
         return cls(
             Host(
@@ -134,6 +138,7 @@ class ToolService:
                 environ=environ,
                 for_changes=for_changes,
                 waits_for_flush=waits_for_flush,
+                conditions=conditions,
             )
         )
 
@@ -487,6 +492,10 @@ class ToolService:
             with contextlib.suppress(HaftError):
                 given = await tool.preprocess(own_copy(arguments), self._nobody({}))
         return given
+
+    async def missing_conditions(self) -> str | None:
+        """Why this machine cannot create the conditions that `open` got; None if it can."""
+        return await self._host.sandbox.no_stand_ins()
 
     async def _is_confined(self, spec: ToolSpec) -> bool:
         return spec.has_processes and (await self._host.sandbox.ready()).namespaces

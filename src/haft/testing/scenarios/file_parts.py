@@ -69,6 +69,12 @@ def _entries(where: Place, value: Any) -> list[tuple[str, str, Any]]:
     return found
 
 
+def _table(where: Place, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise where.wrong(f"must be a text or a table, not {value!r}")
+    return table(where, value)
+
+
 def _given_file(where: Place, key: str, value: Any) -> GivenFile:
     if key.endswith("/"):
         if value is not None and not isinstance(value, Mapping):
@@ -78,7 +84,7 @@ def _given_file(where: Place, key: str, value: Any) -> GivenFile:
         return GivenFile(value.encode("utf-8", "surrogateescape"))
     if value is None:
         raise where.wrong("must be a text; a path that ends with a slash is a directory")
-    found = table(where, value)
+    found = _table(where, value)
     check_keys(where, found, ("content", "base64", "mode", "link"))
     if "link" in found:
         return GivenFile(kind="link", target=text(where / "link", found["link"]))
@@ -95,7 +101,7 @@ def _expected_file(where: Place, key: str, value: Any) -> ExpectedFile:
         return ExpectedFile(exists=False)
     if isinstance(value, str):
         return ExpectedFile(content=TextMatch(equals=value), kind="file")
-    found = table(where, value)
+    found = _table(where, value)
     check_keys(where, found, ("content", "base64", "mode", "link", "kind", "exists", "contains", "matches", "equals"))
     if found.get("exists") is False or ("content" in found and found["content"] is None):
         return ExpectedFile(exists=False)

@@ -117,7 +117,14 @@ def _unique(path: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML whose values are those of JSON: no dates, and `yes`, `on` and the like are texts."""
+    """YAML whose values are those of JSON: no dates, and `yes`, `on` and the like are texts. It has no aliases, because a
+    few of them can stand for a huge value."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            problem = "aliases (`*name`) are not supported here; write the value again"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=self.peek_event().start_mark)  # type: ignore[no-untyped-call]  # not typed there
+        return super().compose_node(parent, index)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -133,8 +140,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?(?:0|[1
 
 
 def _note_lines(path: str, node: yaml.Node | None, at: str, lines: dict[str, int]) -> None:
-    """Note the line of each part. Refuse keys that appear twice, and aliases, of which a few can stand for a huge
-    value."""
+    """Note the line of each part. Refuse keys that appear twice."""
     if isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
@@ -144,8 +150,6 @@ def _note_lines(path: str, node: yaml.Node | None, at: str, lines: dict[str, int
                 raise BadUsage(f"{path}:{line}: the key {name!r} appears twice in one table")
             seen.add(name)
             part = f"{at}.{name}".lstrip(".")
-            if part in lines:
-                raise BadUsage(f"{path}:{line}: aliases (`*name`) are not supported here; write the value again")
             lines[part] = line
             _note_lines(path, value, part, lines)
     elif isinstance(node, yaml.SequenceNode):
@@ -159,7 +163,7 @@ def _json_lines(text: str) -> dict[str, int]:
     """The lines of the parts of a JSON text, which a YAML parser mostly understands; none if it does not."""
     lines: dict[str, int] = {}
     try:
-        _note_lines("", yaml.compose(text.replace("\t", " "), Loader=yaml.SafeLoader), "", lines)
+        _note_lines("", yaml.compose(text.replace("\t", " "), Loader=_Loader), "", lines)
     except (yaml.YAMLError, BadUsage, RecursionError):
         return {}
     return lines

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from typing import Any
 
-from haft.contracts import BadUsage, HaftError, Listing
+from haft.contracts import BadUsage, Conditions, Grants, HaftError, Listing
 from haft.service import ToolService
 from haft.testing.approving import ScriptedApprover
 from haft.testing.loading import Loading
+from haft.testing.programs import ProgramStubs
 from haft.testing.scenarios.comparing import Observed, mismatches
 from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
 from haft.testing.scenarios.snapshots import snapshot
@@ -31,17 +34,23 @@ async def run_scenario(scenario: Scenario) -> Result:
 
 
 async def _run(scenario: Scenario) -> Result:
-    with World(scenario) as world:
+    with contextlib.ExitStack() as around:
+        world = around.enter_context(World(scenario))
+        environ = world.environ()
+        stubs = around.enter_context(ProgramStubs(scenario.programs, world.programs, path=environ.get("PATH")))
         loading = loading_of(scenario)
         approver = ScriptedApprover(scenario.approve)
         async with ToolService.open(
             world.workspace,
             home=world.state,
-            environ=world.environ(),
+            environ=environ,
             approver=approver,
             settings=_settings(loading, scenario),
             installed=False,
+            conditions=Conditions(stubs.stand_ins, Grants(network=scenario.network, env=tuple(scenario.env))),
         ) as service:
+            if (why := await service.missing_conditions()) is not None:
+                return Result(scenario, skipped=why)
             name = await _load(service, loading, scenario)
             before = snapshot(world.workspace)
             outcome = await service.call(
@@ -55,8 +64,16 @@ async def _run(scenario: Scenario) -> Result:
             )
         after = snapshot(world.workspace)
         form = outcome.to_json()
-        observed = Observed(form, world.workspace, before, after, (), len(approver.requests))
-        return Result(scenario, mismatches(scenario.expect, observed), form, workspace=world.workspace)
+        calls = stubs.calls()
+        observed = Observed(form, world.workspace, before, after, calls, len(approver.requests))
+        found = (*mismatches(scenario.expect, observed), *_problems(stubs))
+        return Result(scenario, found, form, program_calls=calls, workspace=world.workspace)
+
+
+def _problems(stubs: ProgramStubs) -> Iterator[Mismatch]:
+    """What makes the recorded calls of programs wrong, whatever the scenario expects of them."""
+    for problem in stubs.problems():
+        yield Mismatch("programs", None, None, f"Program stubs: {problem}")
 
 
 def _settings(loading: Loading, scenario: Scenario) -> dict[str, Any]:

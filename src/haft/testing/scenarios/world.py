@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self
 
+from haft.contracts import BadUsage
 from haft.storage import default_home
 from haft.testing.scenarios.scenario import GivenFile, Scenario
 
@@ -73,6 +74,10 @@ def write_files(root: str, files: Mapping[str, GivenFile]) -> None:
     """Write the files of a scenario into a directory."""
     for path, given in files.items():
         full = os.path.join(root, path)
+        if os.path.commonpath([os.path.realpath(os.path.dirname(full)), os.path.realpath(root)]) != os.path.realpath(
+            root
+        ):
+            raise BadUsage(f"`files.{path}` lies behind a link that leads out of the workspace")
         os.makedirs(os.path.dirname(full), exist_ok=True)
         if given.kind == "directory":
             os.makedirs(full, exist_ok=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from haft.contracts import BadUsage, HaftError
+from haft.surfaces.cli.commands.test_recording import is_recording, record, recording_options
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.screen.printing import facts, lines, say, warn
 from haft.surfaces.text.terminal import styled, visible
@@ -38,19 +39,25 @@ NONE_FOUND: Final = 5
 @click.option("--junit", metavar="FILE", type=click.Path(dir_okay=False), help="Write the results as JUnit XML, too.")
 @click.option("--update", is_flag=True, help="Write what the calls did into the scenario files, as what they expect.")
 @click.option("--watch", is_flag=True, help="Run scenarios again when they or their tools change, until Ctrl-C.")
+@recording_options
 @click.pass_context
 def test_tools(
     context: click.Context,
+    /,
     paths: tuple[str, ...],
     words: str | None,
     jobs: int | None,
     junit: str | None,
     update: bool,
     watch: bool,
+    **recording: Any,
 ) -> None:
     """Run test scenarios. The exit code is 0 if all passed, 1 if one failed, 2 if one cannot be read, and 5 if there
     are none."""
     options = context.find_object(Globals) or Globals()
+    if is_recording(recording):
+        record(recording, paths, options)
+        return
     if watch and (options.json or junit or update):
         raise BadUsage("`--watch` cannot be combined with `--json`, `--junit` or `--update`")
     places = paths or (".",)

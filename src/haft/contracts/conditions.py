@@ -1,0 +1,46 @@
+"""The conditions under which a service runs in a test. An ordinary service has none."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from haft.contracts.confinement import NO_GRANTS, Grants
+from haft.values import dataclass
+
+STAND_INS: Final = "/dev/.programs"
+"""Where calls in the sandbox see the directory of the program stubs."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandIns:
+    """Programs that stand for real ones in every call of a service."""
+
+    directory: str
+    """The directory with everything that the stubs need. Calls in the sandbox see it at `STAND_INS`, read-only."""
+    path: str
+    """The directory, relative to `directory`, that comes first on PATH."""
+    reports: str
+    """The pipe, relative to `directory`, to which calls may write."""
+    covers: tuple[tuple[str, str], ...] = ()
+    """Files that are replaced in the sandbox: the real path of each, and the stub, relative to `directory`."""
+    needs_sandbox: str | None = None
+    """The part of the scenario that works only in the sandbox; None if PATH is enough."""
+    only: tuple[str, ...] | None = None
+    """The programs, by name or path, that a call may start in addition to the stubs and to the program of the command
+    itself. None: any program."""
+
+    def on_path(self, *, sandboxed: bool) -> str:
+        """The directory that comes first on PATH."""
+        return f"{STAND_INS if sandboxed else self.directory}/{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What differs from an ordinary service."""
+
+    programs: StandIns | None = None
+    grants: Grants = NO_GRANTS
+    """What every call gets, and every process that outlives its calls."""
+
+
+NO_CONDITIONS: Final = Conditions()

@@ -1,0 +1,157 @@
+"""Replays the draft of a scenario, and weakens those expectations that differ from run to run.
+
+A text that differs from replay to replay is weakened: if it differs only in times, the placeholder `<time>` stands for
+them; else only those lines are expected that all runs have. A text that is the same in two replays, but differs from
+the run, is refused, and so is a replay that ends differently or changes other files: the scenario would lack something
+that the call needs.
+
+A secret is masked in the scenario, so the tool gets the mark in its place. Where the tool prints the mark, the replay's
+text is expected. Where the mark changes the text in another way, this text is weakened too. So no secret that only the
+run had, and that haft did not recognize, can be left in an expectation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from haft.contracts import MARK, BadUsage, ToolFailed
+from haft.lazy import regex
+from haft.testing.recording.drafting import Draft
+from haft.testing.recording.secret_finder import PLACEHOLDER
+from haft.testing.scenarios import Mismatch, Scenario, run_scenario, scenarios_from
+from haft.testing.scenarios.masks import masked_like
+
+_TEXTS: Final = ("expect.output", "expect.stderr", "expect.message", "expect.files.")
+_MOST_ROUNDS: Final = 4
+_MOST_MARKS: Final = 100
+_MARKS: Final = regex(f"{re.escape(MARK)}|{PLACEHOLDER}")
+_LEAST: Final = 3
+"""How many characters a line must have to be expected on its own."""
+
+
+class NotReproducible(ToolFailed):
+    """A replay of the recorded run did something else than the run."""
+
+    def __init__(self, run: str, mismatches: tuple[Mismatch, ...]) -> None:
+        found = "\n".join(each.message for each in mismatches)
+        super().__init__(
+            f"{run} cannot be recorded, because a replay of it did something else. In the replay:\n{found}",
+            hint="`--files GLOB` adds files of the workspace that the tool reads; no scenario was written",
+        )
+
+
+async def confirmed(draft: Draft, run: str, folder: str, name: str) -> Draft:
+    """The draft, weakened so that its replay passes. Raises `NotReproducible`."""
+    found: tuple[Mismatch, ...] = ()
+    for _ in range(_MOST_ROUNDS):
+        result = await run_scenario(scenario_of(draft, folder, name))
+        if result.skipped is not None:
+            raise BadUsage(f"{run} cannot be replayed on this machine: {result.skipped}")
+        found = result.mismatches
+        if not found:
+            return draft
+        if not all(map(_is_text, found)):
+            raise NotReproducible(run, found)
+        second = {each.path: each for each in (await run_scenario(scenario_of(draft, folder, name))).mismatches}
+        for each in found:
+            other = second.get(each.path)
+            is_same = other is not None and other.actual == each.actual
+            if is_same and not _is_time(each) and not _has_secret(each):
+                raise NotReproducible(run, (each,))
+            _weaken(draft, each, each.expected if other is None else other.actual)
+    raise NotReproducible(run, found)
+
+
+def scenario_of(draft: Draft, folder: str, name: str) -> Scenario:
+    """The scenario of a draft, as if it were read from a file in `folder`."""
+    return scenarios_from(draft.data, directory=folder, name=name)[0]
+
+
+def _is_text(mismatch: Mismatch) -> bool:
+    is_text = isinstance(mismatch.expected, str) and isinstance(mismatch.actual, str)
+    return mismatch.path == "expect.result" or (
+        is_text and mismatch.path.startswith(_TEXTS) and not mismatch.path.endswith(".mode")
+    )
+
+
+def _has_secret(mismatch: Mismatch) -> bool:
+    """Whether the text of the run or of the replay has a masked secret."""
+    texts = (mismatch.expected, mismatch.actual)
+    return any(isinstance(each, str) and _MARKS.search(each) for each in texts)
+
+
+def _is_masked_form(actual: str, expected: str) -> bool:
+    """Whether a text is another one with marks in place of some of its parts."""
+    parts = _MARKS.split(actual)
+    if not 1 < len(parts) <= _MOST_MARKS:
+        return False
+    at = 0
+    for part in parts:
+        found = expected.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return expected.startswith(parts[0]) and expected.endswith(parts[-1])
+
+
+def _is_time(mismatch: Mismatch) -> bool:
+    """Whether a text differs only in times."""
+    if not isinstance(mismatch.expected, str) or mismatch.path == "expect.result":
+        return False
+    return masked_like("<time>", mismatch.expected, "") == masked_like("<time>", mismatch.actual, "")
+
+
+def _weaken(draft: Draft, mismatch: Mismatch, third: Any) -> None:
+    """Weaken an expectation so that it holds for the run, for the mismatch of a replay, and for a third text."""
+    expect = draft.data["expect"]
+    part = mismatch.path.removeprefix("expect.").removesuffix(".contains")
+    if part == "result":
+        del expect["result"]
+        draft.notes.append("the result differs from run to run, and is left out")
+        return
+    is_file = part.startswith("files.")
+    table, key = (expect["files"], part.removeprefix("files.")) if is_file else (expect, part)
+    held = table[key]
+    what = f"the file {key}" if is_file else {"output": "the output", "stderr": "stderr"}.get(key, "the message")
+    if mismatch.path.endswith(".contains"):
+        weaker: Any = _without(held, mismatch.expected)
+    else:
+        weaker = None if isinstance(held, Mapping) and "base64" in held else _weaker(mismatch, third)
+    if weaker is None:
+        draft.notes.append(f"{what} differs from run to run, and is not compared")
+    elif not isinstance(weaker, str):
+        draft.notes.append(f"{what} differs from run to run: only lines that are always the same are compared")
+    elif _MARKS.search(weaker):
+        draft.notes.append(f"secrets are masked in {what}")
+    else:
+        draft.notes.append(f"times in {what} are not compared")
+    if not is_file:
+        if weaker is None:
+            del table[key]
+        else:
+            table[key] = weaker
+        return
+    mode = {"mode": held["mode"]} if isinstance(held, Mapping) and "mode" in held else {}
+    text = {"content": weaker} if isinstance(weaker, str) else weaker or {"kind": "file"}
+    table[key] = weaker if isinstance(weaker, str) and not mode else {**text, **mode}
+
+
+def _without(held: Mapping[str, Any], line: str) -> dict[str, Any] | None:
+    """An expectation of lines without one of them; None if none is left."""
+    lines = [each for each in held["contains"] if each != line]
+    return {"contains": lines} if lines else None
+
+
+def _weaker(mismatch: Mismatch, third: Any) -> Any:
+    """What always holds of a text that differs: the text without times, or some of its lines; None if nothing does."""
+    timeless = masked_like("<time>", mismatch.expected, "")
+    if mismatch.actual == third and _is_masked_form(mismatch.actual, mismatch.expected):
+        return mismatch.actual
+    if _is_time(mismatch) and masked_like("<time>", third, "") == timeless:
+        return timeless
+    there = set(mismatch.actual.splitlines()) & set(third.splitlines())
+    lines = [each for each in dict.fromkeys(mismatch.expected.splitlines()) if each in there]
+    lines = [each for each in lines if len(each.strip()) >= _LEAST]
+    return {"contains": lines} if lines else None
