@@ -20,7 +20,7 @@ from haft.storage import default_home
 from haft.testing.scenarios.scenario import GivenFile, Scenario
 
 _SHARED: Final = "environments"
-_PASSED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR")
+PASSED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """The variables of the host that every scenario has."""
 
 
@@ -55,7 +55,7 @@ class World:
 
     def environ(self) -> dict[str, str]:
         """The variables of the host that count for the scenario."""
-        passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
+        passed = {name: os.environ[name] for name in PASSED if name in os.environ}
         return {
             **passed,
             "HOME": self.home,
