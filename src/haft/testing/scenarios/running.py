@@ -45,7 +45,7 @@ async def _run(scenario: Scenario) -> Result:
             home=world.state,
             environ=environ,
             approver=approver,
-            settings=_settings(loading, scenario),
+            settings=_settings(loading, scenario, world),
             installed=False,
             conditions=Conditions(programs=stubs.stand_ins),
         ) as service:
@@ -83,9 +83,12 @@ def _problems(stubs: ProgramStubs) -> Iterator[Mismatch]:
         yield Mismatch("programs", None, None, f"Program stubs: {problem}")
 
 
-def _settings(loading: Loading, scenario: Scenario) -> dict[str, Any]:
+def _settings(loading: Loading, scenario: Scenario, world: World) -> dict[str, Any]:
     """The settings of the service. Processes of plugins that start before a call get `config` from there."""
     settings = {**loading.settings, **scenario.settings}
+    if scenario.mcp:
+        servers = {each.name: each.provider(world.programs) for each in scenario.mcp}
+        settings["providers"] = {**settings.get("providers", {}), **servers}
     if scenario.config:
         settings["config"] = {**settings.get("config", {}), **scenario.config}
     return settings
