@@ -33,6 +33,7 @@ import threading
 import time
 from collections.abc import Sequence
 from importlib import import_module, invalidate_caches
+from importlib.util import find_spec
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -372,6 +373,7 @@ def become(asked, streams):
     sys.path[:1] = [asked["cwd"], *filter(None, asked["env"].get("PYTHONPATH", "").split(":"))]
     sys.dont_write_bytecode = bool(asked["env"].get("PYTHONDONTWRITEBYTECODE"))
     sys.argv[1:] = asked["words"]
+    sys.modules["__main__"].__spec__ = find_spec("haft.__main__")  # What its worker processes load.
     invalidate_caches()
 
 

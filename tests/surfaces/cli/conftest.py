@@ -56,7 +56,7 @@ class Haft:
         else:
             code, out, err = _run_cold(words, stdin.encode(), here, wanted)
         said = Said(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
-        assert "Traceback" not in said.err
+        assert "Traceback" not in said.err, said.err
         return said
 
     def begin(self, *words: str) -> Begun:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
 from typing import Any
 
-from haft.contracts import BadUsage, Conditions, HaftError, Listing
+from haft.contracts import BadUsage, Conditions, Grants, HaftError, Listing
 from haft.service import ToolService
+from haft.testing import faults
 from haft.testing.approving import ScriptedApprover
 from haft.testing.loading import Loading
 from haft.testing.programs import ProgramStubs
 from haft.testing.scenarios.comparing import Observed, mismatches
-from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
+from haft.testing.scenarios.scenario import Mismatch, Result, Scenario, Unfit
 from haft.testing.scenarios.snapshots import snapshot
 from haft.testing.scenarios.world import World
 from haft.values import replace
@@ -25,6 +25,8 @@ async def run_scenario(scenario: Scenario) -> Result:
     began = time.perf_counter()
     try:
         result = await _run(scenario)
+    except Unfit as error:
+        result = Result(scenario, skipped=str(error))
     except (HaftError, OSError) as error:
         message = f"The scenario could not run: {error}"
         if hint := getattr(error, "hint", None):
@@ -34,26 +36,40 @@ async def run_scenario(scenario: Scenario) -> Result:
 
 
 async def _run(scenario: Scenario) -> Result:
+    if scenario.fault is not None:
+        return await faults.run_with_fault(scenario)
+    with World(scenario) as world:
+        return judged(scenario, await observe(scenario, world))
+
+
+async def observe(
+    scenario: Scenario, world: World, *, approver: ScriptedApprover | None = None, fault: faults.Injection | None = None
+) -> Observed:
+    """Make the call of a scenario in its world, and return what it did."""
+    environ = world.environ()
     with contextlib.ExitStack() as around:
-        world = around.enter_context(World(scenario))
-        environ = world.environ()
         stubs = around.enter_context(ProgramStubs(scenario.programs, world.programs, path=environ.get("PATH")))
         loading = loading_of(scenario)
-        approver = ScriptedApprover(scenario.approve)
+        approver = approver or ScriptedApprover(scenario.approve)
         async with ToolService.open(
             world.workspace,
             home=world.state,
             environ=environ,
             approver=approver,
-            settings=_settings(loading, scenario, world),
+            settings={**_settings(loading, scenario, world), **({} if fault is None else fault.settings())},
             installed=False,
-            conditions=Conditions(programs=stubs.stand_ins),
+            conditions=Conditions(
+                stubs.stand_ins,
+                Grants(network=scenario.network, env=tuple(scenario.env)),
+                faults=fault,
+                clock=None if fault is None else fault.clock,
+            ),
         ) as service:
             if (why := await service.missing_conditions()) is not None:
-                return Result(scenario, skipped=why)
+                raise Unfit(why)
             name = await _load(service, loading, scenario)
-            if _runs_in_this_process(service, name):
-                around.enter_context(stubs.in_this_process(scenario.env))
+            if fault is not None:
+                fault.check(next((each.spec for each in service.tools(all=True) if each.spec.name == name), None))
             before = snapshot(world.workspace)
             outcome = await service.call(
                 name,
@@ -65,22 +81,15 @@ async def _run(scenario: Scenario) -> Result:
                 grants=_grants(scenario),
             )
         after = snapshot(world.workspace)
-        form = outcome.to_json()
-        calls = stubs.calls()
-        observed = Observed(form, world.workspace, before, after, calls, len(approver.requests))
-        found = (*mismatches(scenario.expect, observed), *_problems(stubs))
-        return Result(scenario, found, form, program_calls=calls, workspace=world.workspace)
+        asked = len(approver.requests)
+        return Observed(outcome.to_json(), world.workspace, before, after, stubs.calls(), asked, stubs.problems())
 
 
-def _runs_in_this_process(service: ToolService, name: str) -> bool:
-    listings = service.tools(all=True)
-    return any(each.spec.name == name and each.spec.hosting == "in-process" for each in listings)
-
-
-def _problems(stubs: ProgramStubs) -> Iterator[Mismatch]:
-    """What makes the recorded calls of programs wrong, whatever the scenario expects of them."""
-    for problem in stubs.problems():
-        yield Mismatch("programs", None, None, f"Program stubs: {problem}")
+def judged(scenario: Scenario, observed: Observed) -> Result:
+    """The result of a scenario whose call did this. The world must still exist."""
+    found = mismatches(scenario.expect, observed)
+    calls = tuple(observed.calls)
+    return Result(scenario, found, observed.outcome, program_calls=calls, workspace=observed.workspace)
 
 
 def _settings(loading: Loading, scenario: Scenario, world: World) -> dict[str, Any]:

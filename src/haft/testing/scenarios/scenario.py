@@ -130,7 +130,8 @@ class Answer:
 class Expected:
     """What must be true after the call."""
 
-    status: str = "done"
+    status: str | None = None
+    """None: `done`; if the scenario has a fault, what the fault leaves."""
     error: str | None = None
     """The code of the error."""
     message: TextMatch | None = None
@@ -208,6 +209,10 @@ class Scenario:
     location: Location = Location("<python>")
     case: int | None = None
     """The index of the case in its file; None if the file has no cases."""
+
+
+class Unfit(Exception):
+    """This machine cannot run a scenario. The text says why."""
 
 
 @dataclass(frozen=True)
