@@ -56,7 +56,7 @@ async def observe(
             home=world.state,
             environ=environ,
             approver=approver,
-            settings={**_settings(loading, scenario), **({} if fault is None else fault.settings())},
+            settings={**_settings(loading, scenario, world), **({} if fault is None else fault.settings())},
             installed=False,
             conditions=Conditions(
                 stubs.stand_ins,
@@ -92,9 +92,12 @@ def judged(scenario: Scenario, observed: Observed) -> Result:
     return Result(scenario, found, observed.outcome, program_calls=calls, workspace=observed.workspace)
 
 
-def _settings(loading: Loading, scenario: Scenario) -> dict[str, Any]:
+def _settings(loading: Loading, scenario: Scenario, world: World) -> dict[str, Any]:
     """The settings of the service. Processes of plugins that start before a call get `config` from there."""
     settings = {**loading.settings, **scenario.settings}
+    if scenario.mcp:
+        servers = {each.name: each.provider(world.programs) for each in scenario.mcp}
+        settings["providers"] = {**settings.get("providers", {}), **servers}
     if scenario.config:
         settings["config"] = {**settings.get("config", {}), **scenario.config}
     return settings

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from haft.testing.mcp_pair import ScriptedMcpServer
 from haft.values import dataclass, field
 
 
@@ -184,6 +185,8 @@ class Scenario:
     """Paths of tools, and of folders of tools, that exist in the scenario, relative to `directory`."""
     files: Mapping[str, GivenFile] = field(default_factory=dict)
     programs: Programs = Programs()
+    mcp: tuple[ScriptedMcpServer, ...] = ()
+    """MCP servers that answer as they are told, and need no network."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables of the host that the tool gets without further grants."""
     approve: Literal["all", "none"] | tuple[Answer, ...] = "all"

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 from haft.contracts import BadUsage, near_miss
 from haft.testing import faults
 from haft.testing.scenarios.file_parts import expected_files, given_files
+from haft.testing.scenarios.mcp_parts import mcp_servers
 from haft.testing.scenarios.parts import (
     answers,
     boolean,
@@ -44,7 +45,21 @@ _OTHER_NAMES: Final = {
     "expectedProcessCalls": "expect.programs",
 }
 _KEYS: Final = (
-    *("name", "tool", "load", "args", "files", "programs", "env", "approve", "cwd", "config", "settings", "grant"),
+    *(
+        "name",
+        "tool",
+        "load",
+        "args",
+        "files",
+        "programs",
+        "mcp",
+        "env",
+        "approve",
+        "cwd",
+        "config",
+        "settings",
+        "grant",
+    ),
     *("network", "timeout", "clock", "fault", "expect", "cases"),
 )
 _EXPECT_KEYS: Final = (
@@ -160,6 +175,7 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
         load=texts(within("load"), data.get("load", ())),
         files=given_files(within("files"), data.get("files", {})),
         programs=programs(within("programs"), data.get("programs", {})),
+        mcp=mcp_servers(within("mcp"), data.get("mcp", {})),
         env={
             key: text(within(f"env.{key}"), value) for key, value in table(within("env"), data.get("env", {})).items()
         },
