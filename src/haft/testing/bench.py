@@ -13,9 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from haft.contracts import ApprovalRequest, Listing, Outcome
+from haft.contracts import ApprovalRequest, Conditions, Listing, Outcome
 from haft.service import SyncToolService, ToolService
 from haft.testing.approving import Answers, ScriptedApprover
+from haft.testing.clock import FakeClock
 from haft.testing.loading import Loading
 
 
@@ -39,6 +40,9 @@ class ToolBench:
         """Variables that the tools get with each call."""
         self.grants: dict[str, Any] = {}
         """Grants of each call, such as `{"network": True}`. Without them, tools have no network."""
+        self.clock = FakeClock()
+        """The clock of the service. If you `move` it, deadlines pass, requests for approval expire, and kept answers
+        become too old. Programs of tools see the real time."""
         self._home = home
         self._loading = Loading()
         self._known: set[str] = set()
@@ -96,6 +100,7 @@ class ToolBench:
                 approver=self.approver,
                 settings={**self._loading.settings, **self.settings},
                 installed=False,
+                conditions=Conditions(clock=self.clock),
             ).__enter__()
             for file in self._loading.files:
                 self._service.load(file)
