@@ -39,7 +39,12 @@ async def _run(scenario: Scenario) -> Result:
     if scenario.fault is not None:
         return await faults.run_with_fault(scenario)
     with World(scenario) as world:
-        return judged(scenario, await observe(scenario, world))
+        if scenario.clock is None:
+            return judged(scenario, await observe(scenario, world))
+        passing = faults.PassingTime(scenario.clock, world.environ())
+        observed = await observe(scenario, world, fault=passing)
+        passing.check()  # Some tools are known only when they are called.
+        return judged(scenario, observed)
 
 
 async def observe(
@@ -55,12 +60,12 @@ async def observe(
             world.workspace,
             home=world.state,
             environ=environ,
-            approver=approver,
+            approver=approver if fault is None else fault.answering(approver),
             settings={**_settings(loading, scenario, world), **({} if fault is None else fault.settings())},
             installed=False,
             conditions=Conditions(
                 stubs.stand_ins,
-                Grants(network=scenario.network, env=tuple(scenario.env)),
+                Grants(network=scenario.network, env=tuple(scenario.env), read=tuple(loading.reads)),
                 faults=fault,
                 clock=None if fault is None else fault.clock,
             ),

@@ -164,6 +164,8 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
     kind, options = fault(within("fault"), data.get("fault"))
     if kind is not None and (wrong := faults.wrong_option(kind, options)) is not None:
         raise _wrong(at, "fault", f"of the kind {kind} {wrong}")
+    if kind is not None and data.get("clock") is not None:
+        raise _wrong(at, "clock", "and `fault` cannot both be in a scenario; make two cases")
     tool = text(within("tool"), data["tool"])
     if not tool:
         raise _wrong(at, "tool", "must not be empty")
