@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from haft.testing.crashes import crash_of
 from haft.testing.scenarios.masks import masked_like, masked_value
 from haft.testing.scenarios.scenario import UNSET, Expected, ExpectedFile, Mismatch, ProgramCall, TextMatch
 from haft.testing.scenarios.snapshots import FoundFile, differences, read_file
@@ -85,6 +86,10 @@ def _outcome(expected: Expected, observed: Observed) -> Iterator[Mismatch]:
         shown = "none, because the tool is no program or was not started" if actual is None else actual
         message = f"Exit code mismatch:\nExpected: {expected.exit}\nActual: {shown}"
         yield Mismatch("expect.exit", expected.exit, actual, message)
+    crash = crash_of(outcome)
+    if expected.crashes is not None and expected.crashes != (crash is not None):
+        message = "The tool did not crash" if crash is None else f"The tool crashed: {crash}"
+        yield Mismatch("expect.crashes", expected.crashes, crash is not None, message)
     if expected.asked is not None and observed.asked != expected.asked:
         yield _differs("expect.asked", "Number of approval requests", expected.asked, observed.asked)
 

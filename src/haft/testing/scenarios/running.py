@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from haft.contracts import BadUsage, Conditions, HaftError, Listing
@@ -13,10 +13,12 @@ from haft.service import ToolService
 from haft.testing.approving import ScriptedApprover
 from haft.testing.loading import Loading
 from haft.testing.programs import ProgramStubs
+from haft.testing.promises import broken_promise
 from haft.testing.scenarios.comparing import Observed, mismatches
 from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
 from haft.testing.scenarios.snapshots import snapshot
 from haft.testing.scenarios.world import World
+from haft.testing.unguarded import unguard
 from haft.values import replace
 
 
@@ -54,6 +56,9 @@ async def _run(scenario: Scenario) -> Result:
             name = await _load(service, loading, scenario)
             if _runs_in_this_process(service, name):
                 around.enter_context(stubs.in_this_process(scenario.env))
+            listing = service.catalogue.listing(name)
+            if scenario.unguarded:
+                unguard(service, name)
             before = snapshot(world.workspace)
             outcome = await service.call(
                 name,
@@ -68,8 +73,15 @@ async def _run(scenario: Scenario) -> Result:
         form = outcome.to_json()
         calls = stubs.calls()
         observed = Observed(form, world.workspace, before, after, calls, len(approver.requests))
-        found = (*mismatches(scenario.expect, observed), *_problems(stubs))
+        found = (*mismatches(scenario.expect, observed), *_problems(stubs), *_promises(listing, form))
         return Result(scenario, found, form, program_calls=calls, workspace=world.workspace)
+
+
+def _promises(listing: Listing | None, outcome: Mapping[str, Any]) -> Iterator[Mismatch]:
+    """What the tool promises in its output schema, and does not keep."""
+    if listing is not None and (why := broken_promise(listing.spec, outcome)) is not None:
+        message = f"The result breaks the output schema of the tool: {why}"
+        yield Mismatch("expect.result", "a result that fits the output schema", outcome["result"], message)
 
 
 def _runs_in_this_process(service: ToolService, name: str) -> bool:
