@@ -11,7 +11,7 @@ from doc_terminal import matches, play
 
 from warm import Warm
 
-LANGUAGES = {"python", "python await", "python example", "output", "console", "toml", "sh", "text", "json"}
+LANGUAGES = {"python", "python await", "python example", "output", "console", "toml", "sh", "text", "json", "yaml"}
 SHOWN = {"python", "console"}
 
 

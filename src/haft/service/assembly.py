@@ -107,6 +107,7 @@ class Host:
             lambda: self.tracking.engine_selector(),
             lambda: self.trail,
             lambda run: None if self.pipeline is None else self.pipeline.connections_of(run),
+            conditions.faults,
         )
         but = () if installed else ("python",)
         self.discovery = Discovery(self.workspace, self.home, self.environ, sessions, but=but)
@@ -191,7 +192,7 @@ class Host:
             root.open_directory,
             limits,
             self.config.sandbox_mode,
-            Grants(network=self.config.sandbox_network),
+            Grants(network=self.config.sandbox_network) | self.conditions.grants,
             tracking.place_of_layers,
             never_network=self.config.never_network is not None,
             keeps_scratch=self.config.keeps_scratch,
@@ -260,6 +261,7 @@ class Host:
             trail=trail,
             open_output_store=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
             call=call,
+            conditions=self.conditions,
         )
         self.trail = trail
         self.pipeline = pipeline = Pipeline(dependencies, self._tell_abandoned)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from haft.toolsets.environments.cold import note_cold, why_cold
     from haft.toolsets.environments.installer import find_uv
     from haft.toolsets.fetching import CheckoutState, Updated
-    from haft.toolsets.formats import Host
+    from haft.toolsets.formats import Format, Host, format_named, with_format
     from haft.toolsets.plugins import BashPluginSource, ConfiguredPlugins, PythonPluginSource
     from haft.toolsets.probe import probe_launcher
     from haft.toolsets.providers import (
@@ -46,7 +46,7 @@ else:
             "environments.cold": "note_cold why_cold",
             "environments.installer": "find_uv",
             "fetching": "CheckoutState Updated",
-            "formats": "Host",
+            "formats": "Format Host format_named with_format",
             "catalogue_refresher": "CatalogueRefresher",
             "probe": "probe_launcher",
             "plugins": "BashPluginSource ConfiguredPlugins PythonPluginSource",

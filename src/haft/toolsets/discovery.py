@@ -76,6 +76,11 @@ class Discovery:
         """Set the configuration, before anything is discovered."""
         self._host.configure(config)
 
+    @property
+    def sessions(self) -> SessionLauncher | None:
+        """The launcher of processes that outlive their calls."""
+        return self._host.sessions
+
     def source(self, name: str) -> ToolSource:
         """The source of that name, opened at its first use."""
         if name not in self._sources:

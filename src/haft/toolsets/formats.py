@@ -7,8 +7,9 @@ needed.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,23 @@ FORMATS: tuple[Format, ...] = (
     Format("cli", "haft.toolsets.command_lines:CommandLineSource", settings=("cli",), each="cli"),
 )
 """All formats, in the order in which their tools get names."""
+
+
+def format_named(name: str) -> Format:
+    """The format with this name."""
+    return next(each for each in FORMATS if each.name == name)
+
+
+@contextlib.contextmanager
+def with_format(line: Format) -> Iterator[None]:
+    """Add a format for a while, so that its source can be checked."""
+    global FORMATS
+    before = FORMATS
+    FORMATS = (*before, line)
+    try:
+        yield
+    finally:
+        FORMATS = before
 
 
 class Host:

@@ -39,7 +39,7 @@ FUNCTION = """import subprocess
 from haft import tool
 
 
-@tool(isolated=ISOLATED)
+@tool
 def runs_git() -> str:
     shown = subprocess.run("git status --short", shell=True, capture_output=True, text=True, check=True)
     applied = subprocess.run(["git", "apply", "-"], input="a patch", capture_output=True, text=True, check=True)
@@ -78,8 +78,7 @@ FORMATS = {
     "amp-python": ("runs_git", AMP_PYTHON),
     "bash-plugin": ("runs_git.bash", BASH_PLUGIN),
     "python-plugin": ("plugin.py", PYTHON_PLUGIN),
-    "function": ("functions.py", FUNCTION.replace("ISOLATED", "False")),
-    "isolated-function": ("functions.py", FUNCTION.replace("ISOLATED", "True")),
+    "function": ("functions.py", FUNCTION),
 }
 
 
@@ -90,3 +89,42 @@ def write(directory, name):
     path.write_text(text)
     path.chmod(0o755)
     return f"./{file}"
+
+
+SERVER = """import json, subprocess, sys
+
+TOOL = {"name": "runs_git", "description": "Runs git.", "inputSchema": {"type": "object"}}
+
+
+def run_git():
+    subprocess.run(["git", "status", "--short"], stdout=sys.stderr)  # It has the stdin of the server.
+    subprocess.run(["git", "apply", "-"], input=b"a patch", stdout=sys.stderr)
+    return {"content": [{"type": "text", "text": "done"}]}
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    result = {
+        "initialize": lambda: {
+            "protocolVersion": message["params"]["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "gits", "version": "1"},
+        },
+        "tools/list": lambda: {"tools": [TOOL]},
+        "tools/call": run_git,
+    }.get(message["method"])
+    if "id" in message:
+        unknown = {"error": {"code": -32601, "message": "no such method"}}
+        answer = {"result": result()} if result else unknown
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+COMMAND_LINE = """program = "git"
+
+[[commands]]
+name = "apply"
+description = "Apply a patch."
+words = ["apply"]
+[commands.parameters]
+check = {type = "boolean", option = "--check", help = "Only look"}
+file = {help = "The patch"}
+"""

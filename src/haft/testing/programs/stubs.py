@@ -25,6 +25,8 @@ from haft.testing.scenarios.scenario import ProgramAnswer, Programs, ProgramStub
 SLOTS: Final = 32
 """How many stubs can wait for their answers at once; further ones wait for one of these."""
 MAX_INTERPRETER: Final = 100
+PROBE: Final = "true"
+"""The program that haft starts to find out whether calls can run in layers."""
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 
@@ -49,7 +51,6 @@ class ProgramStubs:
         self._slots: list[int] = []
         self._reports = -1
         self._before: dict[str, Any] = {}
-        self._tampered = False
         self.stand_ins: StandIns | None = None
         """For `Conditions`; None if there is nothing to stand for."""
 
@@ -87,24 +88,6 @@ class ProgramStubs:
         if self._state() != self._before:
             found.append("the tool changed the program stubs, so their recorded calls do not hold")
         return tuple(found)
-
-    @contextlib.contextmanager
-    def in_this_process(self, env: Mapping[str, str]) -> Iterator[None]:
-        """For a tool that runs in this process: inside `with`, the variables `env` are set, and programs are looked up
-        among the stubs first."""
-        changed = dict(env)
-        if self.stand_ins is not None:
-            changed["PATH"] = f"{self.stand_ins.on_path(sandboxed=False)}:{self._path}"
-        before = {name: os.environ.get(name) for name in changed}
-        os.environ.update(changed)
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
 
     # The files.
 
@@ -166,6 +149,8 @@ class ProgramStubs:
         for number, one in enumerate(self._programs.stubs):
             if one.real:
                 continue
+            if os.path.basename(one.program) == PROBE:
+                raise BadUsage(f"`{PROBE}` cannot be stubbed, because haft itself starts it in the sandbox")
             places = (f"{STAND_INS}/{self._run}", f"{self._root}/{self._run}")
             name = f"covers/{number}" if _is_path(one) else f"bin/{one.program}"
             path = os.path.join(self._root, name)

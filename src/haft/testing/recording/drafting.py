@@ -7,12 +7,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from haft.contracts import MARK, says_secret
+from haft.contracts import says_secret
 from haft.testing.recording.input_files import USUAL_MODES, InputFiles, encoded, input_files, written_files
+from haft.testing.recording.nested_calls import nested_calls, texts_of
 from haft.testing.recording.past_run import ChangedPath, FileState, PastRun, PastRuns, when
-from haft.testing.recording.secret_finder import SecretFinder, is_secret_file
+from haft.testing.recording.secret_finder import PLACEHOLDER, SecretFinder, is_secret_file
 from haft.testing.recording.streams import output_of
-from haft.testing.recording.tool_places import ToolPlace
+from haft.testing.recording.tool_places import ToolPlace, WorkspaceTools
 from haft.testing.scenarios.masks import masked, masked_value
 from haft.values import dataclass, field, replace
 
@@ -27,7 +28,13 @@ class Draft:
 
 
 def draft_of(
-    runs: PastRuns, run: PastRun, place: ToolPlace, folder: str, globs: Sequence[str], finder: SecretFinder
+    runs: PastRuns,
+    run: PastRun,
+    place: ToolPlace,
+    tools: WorkspaceTools,
+    folder: str,
+    globs: Sequence[str],
+    finder: SecretFinder,
 ) -> Draft:
     """The scenario of a run. Relative paths of tools begin at `folder`."""
     given = input_files(runs, run, globs)
@@ -37,21 +44,24 @@ def draft_of(
     _learn(finder, run, given)
     record = run.record.record
     data: dict[str, Any] = {"tool": record["tool"]}
-    if place.load:
-        data["load"] = [os.path.relpath(each, folder) for each in place.load]
-        if len(data["load"]) == 1:
-            data["load"] = data["load"][0]
-    data["args"] = _placed(finder.masked(record["arguments"], "args"), run)
-    files = written_files(_without_secrets(given.files, finder, notes))
+    nested = nested_calls(run, place, tools, finder)
+    notes += nested.notes
+    load = [os.path.relpath(each, folder) for each in nested.load]
+    if load:
+        data["load"] = load[0] if len(load) == 1 else load
+    data["args"] = _placed(finder.masked(record["arguments"], "the arguments"), run)
+    files = written_files(_without_secrets(given, finder, notes))
     if files:
         data["files"] = files
     if record["cwd"] not in (None, "."):
         data["cwd"] = record["cwd"]
         if not any(path.startswith(f"{data['cwd']}/") for path in files):
             data.setdefault("files", {})[f"{data['cwd']}/"] = None
-    if env := _environment(run, notes):
+    if nested.servers:
+        data["mcp"] = nested.servers
+    if env := _environment(run, finder, notes):
         data["env"] = env
-    if _used_network(run):
+    if _used_network(run) and not nested.servers:
         data["network"] = True
         notes.append("the call used the network, and so does the scenario")
     if record["status"] == "rejected-by-user":
@@ -63,6 +73,7 @@ def draft_of(
 def _learn(finder: SecretFinder, run: PastRun, given: InputFiles) -> None:
     """Let the finder see everything before anything is masked, so that a secret is masked wherever it is."""
     finder.learn(run.record.record["arguments"])
+    finder.learn(texts_of((run.record, *run.children)))
     outcome = run.outcome
     finder.learn([outcome["output"], outcome["stderr"], outcome["result"], (outcome["error"] or {}).get("message")])
     for stream in {name for name, _data in run.pieces}:
@@ -73,16 +84,17 @@ def _learn(finder: SecretFinder, run: PastRun, given: InputFiles) -> None:
             finder.learn(state.content.decode("utf-8", "surrogateescape"))
 
 
-def _environment(run: PastRun, notes: list[str]) -> dict[str, str]:
+def _environment(run: PastRun, finder: SecretFinder, notes: list[str]) -> dict[str, str]:
     """The variables that the tool got, with a mark in place of secret values."""
     names = dict.fromkeys([*run.record.record.get("env", ()), *run.outcome["sandbox"].get("env", ())])
     found = {}
     for name in names:
         if says_secret(name):
-            found[name] = MARK
+            found[name] = PLACEHOLDER
             notes.append(f"the variable {name} is secret: its value is masked")
         elif name in os.environ and name not in run.record.record.get("env", ()):
-            found[name] = os.environ[name]
+            finder.learn(os.environ[name])
+            found[name] = finder.masked(os.environ[name], f"the variable {name}")
             notes.append(f"the variable {name} has its present value, because haft stores no values of variables")
         else:
             notes.append(f"the value of the variable {name} is not known, because haft stores no values of variables")
@@ -93,17 +105,37 @@ def _used_network(run: PastRun) -> bool:
     return any(each.get("allowed", True) for each in run.outcome["sandbox"].get("connections", ()))
 
 
-def _without_secrets(files: Mapping[str, FileState], finder: SecretFinder, notes: list[str]) -> dict[str, FileState]:
+def _without_secrets(given: InputFiles, finder: SecretFinder, notes: list[str]) -> dict[str, FileState]:
     """The files without those that hold secrets by their name, and with secrets in others masked."""
     found = {}
-    for path, state in files.items():
-        if is_secret_file(path):
-            notes.append(f"the file {path} is left out, because its name says that it holds secrets")
+    for path, state in given.files.items():
+        clean: FileState | None = state
+        if is_secret_file(path) and state.kind == "file":
+            masked_file = with_masked_values(state) if path in given.asked else None
+            if masked_file is None:
+                how = "" if path in given.asked else f"; `--files {path}` adds it with its values masked"
+                notes.append(f"the file {path} is left out, because its name says that it holds secrets{how}")
+                continue
+            finder.masked_in[f"the file {path}"] = None
+            clean = masked_file
         elif (clean := clean_file(path, state, finder)) is None:
             notes.append(f"the file {path} is left out, because it holds a secret and is no text")
-        else:
-            found[path] = clean
+            continue
+        found[path] = clean
     return found
+
+
+def with_masked_values(state: FileState) -> FileState | None:
+    """A file of lines `NAME=VALUE` with every value masked; None for any other file."""
+    try:
+        lines = (state.content or b"").decode().splitlines()
+    except UnicodeDecodeError:
+        return None
+    written = [each for each in lines if each.strip() and not each.lstrip().startswith("#")]
+    if not written or not all("=" in each for each in written):
+        return None
+    text = "".join(f"{each.partition('=')[0]}={PLACEHOLDER}\n" for each in written)
+    return replace(state, content=text.encode())
 
 
 def clean_file(path: str, state: FileState, finder: SecretFinder) -> FileState | None:
@@ -150,7 +182,7 @@ def _expected(run: PastRun, finder: SecretFinder, notes: list[str]) -> dict[str,
         found["stderr"] = _placeholders(finder.masked(outcome["stderr"], "stderr"), run, "stderr", notes)
     if outcome["result"] is not None:
         placed = "<workspace> <run>"
-        result = finder.masked(outcome["result"], "result")
+        result = finder.masked(outcome["result"], "the result")
         found["result"] = masked_value(_like(result, placed), result, run.workspace)
     files = _expected_files(run, finder, notes)
     if files:

@@ -26,6 +26,8 @@ class InputFiles:
     """Files before the call, by their paths in the workspace."""
 
     files: dict[str, FileState] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+    """The paths that a person asked for."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -37,7 +39,8 @@ def input_files(runs: PastRuns, run: PastRun, globs: Sequence[str]) -> InputFile
             found.files[changed.path] = changed.before
     created = {each.path for each in run.changed if each.before is None}
     _collect(found, runs, run, "the arguments", _named(run), created)
-    _collect(found, runs, run, "--files", _matching(run, globs), created)
+    found.asked.update(_matching(run, globs))
+    _collect(found, runs, run, "--files", iter(sorted(found.asked)), created)
     return found
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.audit import secret_values
-from haft.contracts import BadUsage, Secrets
+from haft.contracts import BadUsage, Secrets, texts_in
 from haft.testing.recording.drafting import Draft, draft_of
 from haft.testing.recording.past_run import PastRun, PastRuns, when
 from haft.testing.recording.replay import confirmed, scenario_of
@@ -55,7 +55,7 @@ async def record_run(
         place = tools.find(run.record.tool)
         path = _target(run, to, folder or _folder(run, place.folder))
         finder = SecretFinder(_known_secrets(run.workspace, tools))
-        draft = draft_of(runs, run, place, os.path.dirname(path), files, finder)
+        draft = draft_of(runs, run, place, tools, os.path.dirname(path), files, finder)
     finally:
         runs.close()
     title = os.path.basename(path).partition(".scenario.")[0]
@@ -131,7 +131,9 @@ def _write(path: str, draft: Draft, run: PastRun, secrets: Secrets) -> None:
         text = json.dumps(draft.data, ensure_ascii=False, indent=2) + "\n"
     else:
         text = yaml_text(draft.data, comments)
-    if secrets.are_in(text.encode("utf-8", "surrogateescape")):
+    late = SecretFinder()
+    late.learn(sorted({*texts_in(draft.data), *draft.data.get("files", ()), *draft.data["expect"].get("files", ())}))
+    if (secrets | late.secrets).are_in(text.encode("utf-8", "surrogateescape")):
         raise BadUsage(
             f"{run.record.id} cannot be recorded, because a secret would be in the scenario",
             hint="the secret is part of a name, of a path or of a number; call the tool without it",

@@ -4,20 +4,29 @@ A text that differs from replay to replay is weakened: if it differs only in tim
 them; else only those lines are expected that all runs have. A text that is the same in two replays, but differs from
 the run, is refused, and so is a replay that ends differently or changes other files: the scenario would lack something
 that the call needs.
+
+A secret is masked in the scenario, so the tool gets the mark in its place. Where the tool prints the mark, the replay's
+text is expected. Where the mark changes the text in another way, this text is weakened too. So no secret that only the
+run had, and that haft did not recognize, can be left in an expectation.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from haft.contracts import BadUsage, ToolFailed
+from haft.contracts import MARK, BadUsage, ToolFailed
+from haft.lazy import regex
 from haft.testing.recording.drafting import Draft
+from haft.testing.recording.secret_finder import PLACEHOLDER
 from haft.testing.scenarios import Mismatch, Scenario, run_scenario, scenarios_from
 from haft.testing.scenarios.masks import masked_like
 
 _TEXTS: Final = ("expect.output", "expect.stderr", "expect.message", "expect.files.")
 _MOST_ROUNDS: Final = 4
+_MOST_MARKS: Final = 100
+_MARKS: Final = regex(f"{re.escape(MARK)}|{PLACEHOLDER}")
 _LEAST: Final = 3
 """How many characters a line must have to be expected on its own."""
 
@@ -48,7 +57,8 @@ async def confirmed(draft: Draft, run: str, folder: str, name: str) -> Draft:
         second = {each.path: each for each in (await run_scenario(scenario_of(draft, folder, name))).mismatches}
         for each in found:
             other = second.get(each.path)
-            if other is not None and other.actual == each.actual and not _is_time(each):
+            is_same = other is not None and other.actual == each.actual
+            if is_same and not _is_time(each) and not _has_secret(each):
                 raise NotReproducible(run, (each,))
             _weaken(draft, each, each.expected if other is None else other.actual)
     raise NotReproducible(run, found)
@@ -64,6 +74,26 @@ def _is_text(mismatch: Mismatch) -> bool:
     return mismatch.path == "expect.result" or (
         is_text and mismatch.path.startswith(_TEXTS) and not mismatch.path.endswith(".mode")
     )
+
+
+def _has_secret(mismatch: Mismatch) -> bool:
+    """Whether the text of the run or of the replay has a masked secret."""
+    texts = (mismatch.expected, mismatch.actual)
+    return any(isinstance(each, str) and _MARKS.search(each) for each in texts)
+
+
+def _is_masked_form(actual: str, expected: str) -> bool:
+    """Whether a text is another one with marks in place of some of its parts."""
+    parts = _MARKS.split(actual)
+    if not 1 < len(parts) <= _MOST_MARKS:
+        return False
+    at = 0
+    for part in parts:
+        found = expected.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return expected.startswith(parts[0]) and expected.endswith(parts[-1])
 
 
 def _is_time(mismatch: Mismatch) -> bool:
@@ -91,10 +121,12 @@ def _weaken(draft: Draft, mismatch: Mismatch, third: Any) -> None:
         weaker = None if isinstance(held, Mapping) and "base64" in held else _weaker(mismatch, third)
     if weaker is None:
         draft.notes.append(f"{what} differs from run to run, and is not compared")
-    elif isinstance(weaker, str):
-        draft.notes.append(f"times in {what} are not compared")
-    else:
+    elif not isinstance(weaker, str):
         draft.notes.append(f"{what} differs from run to run: only lines that are always the same are compared")
+    elif _MARKS.search(weaker):
+        draft.notes.append(f"secrets are masked in {what}")
+    else:
+        draft.notes.append(f"times in {what} are not compared")
     if not is_file:
         if weaker is None:
             del table[key]
@@ -115,6 +147,8 @@ def _without(held: Mapping[str, Any], line: str) -> dict[str, Any] | None:
 def _weaker(mismatch: Mismatch, third: Any) -> Any:
     """What always holds of a text that differs: the text without times, or some of its lines; None if nothing does."""
     timeless = masked_like("<time>", mismatch.expected, "")
+    if mismatch.actual == third and _is_masked_form(mismatch.actual, mismatch.expected):
+        return mismatch.actual
     if _is_time(mismatch) and masked_like("<time>", third, "") == timeless:
         return timeless
     there = set(mismatch.actual.splitlines()) & set(third.splitlines())

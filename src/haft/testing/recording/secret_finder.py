@@ -20,6 +20,8 @@ from urllib.parse import quote
 from haft.contracts import MARK, Secrets, says_secret
 from haft.lazy import regex
 
+PLACEHOLDER: Final = "secret-removed-by-haft"
+"""What a recording has in place of a secret. Unlike haft's own mark, it is one word in command lines and URLs."""
 SHORTEST: Final = 6
 """The shortest value that is masked."""
 SECRET_FILES: Final = (
@@ -77,15 +79,15 @@ class SecretFinder:
     def secrets(self) -> Secrets:
         """All secrets so far, also in encoded forms."""
         if self._secrets is None:
-            plain = {value for value in self._values if len(value.strip()) >= SHORTEST}
+            plain = {each for each in self._values if len(each.strip()) >= SHORTEST and each not in PLACEHOLDER}
             forms = {form for value in plain for form in encoded_forms(value)}
             self._secrets = Secrets(plain | forms, SHORTEST)
         return self._secrets
 
     def masked(self, value: Any, part: str) -> Any:
         """The value with secrets masked; notes the part if there were any."""
-        masked = self.secrets.masked(value)
-        if masked != value or _has_mark(value):
+        masked = _with_placeholders(self.secrets.masked(value))
+        if masked != value:
             self.masked_in[part] = None
         return masked
 
@@ -94,10 +96,13 @@ class SecretFinder:
         return self.secrets.are_in(data)
 
 
-def _has_mark(value: Any) -> bool:
+def _with_placeholders(value: Any) -> Any:
+    """The value with the placeholder wherever haft's own mark is."""
     if isinstance(value, Mapping):
-        return any(_has_mark(each) for each in (*value, *value.values()))
-    return any(map(_has_mark, value)) if isinstance(value, list | tuple) else isinstance(value, str) and MARK in value
+        return {_with_placeholders(key): _with_placeholders(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_placeholders(each) for each in value]
+    return value.replace(MARK, PLACEHOLDER) if isinstance(value, str) else value
 
 
 def is_secret_file(path: str) -> bool:
@@ -109,7 +114,7 @@ def is_secret_file(path: str) -> bool:
 
 def is_secret_pair(name: str, value: str) -> bool:
     """Whether the name of a value says that it is secret, and the value can be one."""
-    if not name or not says_secret(name) or len(value) < SHORTEST or MARK in value:
+    if not name or not says_secret(name) or len(value) < SHORTEST or MARK in value or PLACEHOLDER in value:
         return False
     return name.lower() not in _VAGUE or _is_random(value)
 

@@ -12,18 +12,15 @@ def output_of(run: PastRun, finder: SecretFinder) -> str | None:
     shown = str(run.outcome["output"])
     whole = b"".join(data for _stream, data in run.pieces)
     if whole.decode("utf-8", "replace") != shown:
-        masked = finder.masked(shown, "output")
+        masked = finder.masked(shown, "the output")
         return str(masked) if not _is_split(run, finder, whole) else None
     maskers = {stream: finder.secrets.stream() for stream, _data in run.pieces}
     parts = [maskers[stream].feed(data) for stream, data in run.pieces]
     parts += [each.end() for each in maskers.values()]
     text = b"".join(parts).decode("utf-8", "replace")
-    return str(finder.masked(text, "output")) if text == shown else str(finder.masked(_noted(text, finder), "output"))
-
-
-def _noted(text: str, finder: SecretFinder) -> str:
-    finder.masked_in["output"] = None
-    return text
+    if text != shown:
+        finder.masked_in["the output"] = None
+    return str(finder.masked(text, "the output"))
 
 
 def _is_split(run: PastRun, finder: SecretFinder, whole: bytes) -> bool:

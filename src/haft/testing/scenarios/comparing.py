@@ -31,6 +31,8 @@ class Observed:
     """The recorded calls of stubs, in their order: `program`, `args`, `stdin`, `cwd`, `env`."""
     asked: int = 0
     """How many approvals were asked for."""
+    problems: Sequence[str] = ()
+    """Why the recorded calls do not hold, in sentences."""
 
 
 def mismatches(expected: Expected, observed: Observed) -> tuple[Mismatch, ...]:
@@ -44,6 +46,7 @@ def mismatches(expected: Expected, observed: Observed) -> tuple[Mismatch, ...]:
         *_calls(expected, observed),
         *_children(expected, observed),
         *_decision(expected, observed),
+        *(Mismatch("programs", None, None, f"Program stubs: {problem}") for problem in observed.problems),
     )
 
 
@@ -64,13 +67,14 @@ def _shown(value: Any) -> str:
 def _outcome(expected: Expected, observed: Observed) -> Iterator[Mismatch]:
     outcome = observed.outcome
     error = outcome.get("error") or {}
-    if outcome["status"] != expected.status:
+    status = expected.status or ("done" if expected.error is None else "error")
+    if outcome["status"] != status:
         reason = f" ({error['code']}: {error['message']})" if error else ""
         yield Mismatch(
             "expect.status",
-            expected.status,
+            status,
             outcome["status"],
-            f"Status mismatch:\nExpected: {expected.status}\nActual: {outcome['status']}{reason}",
+            f"Status mismatch:\nExpected: {status}\nActual: {outcome['status']}{reason}",
         )
     elif expected.error is not None and error.get("code") != expected.error:
         reason = f" ({error['message']})" if error else ""

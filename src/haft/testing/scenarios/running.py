@@ -5,17 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+<<<<<<< HEAD
 from collections.abc import Iterator, Mapping
+=======
+>>>>>>> main
 from typing import Any
 
-from haft.contracts import BadUsage, Conditions, HaftError, Listing
+from haft.contracts import BadUsage, Conditions, Grants, HaftError, Listing
 from haft.service import ToolService
+from haft.testing import faults
 from haft.testing.approving import ScriptedApprover
 from haft.testing.loading import Loading
 from haft.testing.programs import ProgramStubs
 from haft.testing.promises import broken_promise
 from haft.testing.scenarios.comparing import Observed, mismatches
-from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
+from haft.testing.scenarios.scenario import Mismatch, Result, Scenario, Unfit
 from haft.testing.scenarios.snapshots import snapshot
 from haft.testing.scenarios.world import World
 from haft.testing.unguarded import unguard
@@ -27,6 +31,8 @@ async def run_scenario(scenario: Scenario) -> Result:
     began = time.perf_counter()
     try:
         result = await _run(scenario)
+    except Unfit as error:
+        result = Result(scenario, skipped=str(error))
     except (HaftError, OSError) as error:
         message = f"The scenario could not run: {error}"
         if hint := getattr(error, "hint", None):
@@ -36,29 +42,48 @@ async def run_scenario(scenario: Scenario) -> Result:
 
 
 async def _run(scenario: Scenario) -> Result:
+    if scenario.fault is not None:
+        return await faults.run_with_fault(scenario)
+    with World(scenario) as world:
+        return judged(scenario, await observe(scenario, world))
+
+
+async def observe(
+    scenario: Scenario, world: World, *, approver: ScriptedApprover | None = None, fault: faults.Injection | None = None
+) -> Observed:
+    """Make the call of a scenario in its world, and return what it did."""
+    environ = world.environ()
     with contextlib.ExitStack() as around:
-        world = around.enter_context(World(scenario))
-        environ = world.environ()
         stubs = around.enter_context(ProgramStubs(scenario.programs, world.programs, path=environ.get("PATH")))
         loading = loading_of(scenario)
-        approver = ScriptedApprover(scenario.approve)
+        approver = approver or ScriptedApprover(scenario.approve)
         async with ToolService.open(
             world.workspace,
             home=world.state,
             environ=environ,
             approver=approver,
-            settings=_settings(loading, scenario),
+            settings={**_settings(loading, scenario, world), **({} if fault is None else fault.settings())},
             installed=False,
-            conditions=Conditions(programs=stubs.stand_ins),
+            conditions=Conditions(
+                stubs.stand_ins,
+                Grants(network=scenario.network, env=tuple(scenario.env)),
+                faults=fault,
+                clock=None if fault is None else fault.clock,
+            ),
         ) as service:
             if (why := await service.missing_conditions()) is not None:
-                return Result(scenario, skipped=why)
+                raise Unfit(why)
             name = await _load(service, loading, scenario)
+<<<<<<< HEAD
             if _runs_in_this_process(service, name):
                 around.enter_context(stubs.in_this_process(scenario.env))
             listing = service.catalogue.listing(name)
             if scenario.unguarded:
                 unguard(service, name)
+=======
+            if fault is not None:
+                fault.check(next((each.spec for each in service.tools(all=True) if each.spec.name == name), None))
+>>>>>>> main
             before = snapshot(world.workspace)
             outcome = await service.call(
                 name,
@@ -70,6 +95,7 @@ async def _run(scenario: Scenario) -> Result:
                 grants=_grants(scenario),
             )
         after = snapshot(world.workspace)
+<<<<<<< HEAD
         form = outcome.to_json()
         calls = stubs.calls()
         observed = Observed(form, world.workspace, before, after, calls, len(approver.requests))
@@ -87,17 +113,25 @@ def _promises(listing: Listing | None, outcome: Mapping[str, Any]) -> Iterator[M
 def _runs_in_this_process(service: ToolService, name: str) -> bool:
     listings = service.tools(all=True)
     return any(each.spec.name == name and each.spec.hosting == "in-process" for each in listings)
+=======
+        asked = len(approver.requests)
+        return Observed(outcome.to_json(), world.workspace, before, after, stubs.calls(), asked, stubs.problems())
 
 
-def _problems(stubs: ProgramStubs) -> Iterator[Mismatch]:
-    """What makes the recorded calls of programs wrong, whatever the scenario expects of them."""
-    for problem in stubs.problems():
-        yield Mismatch("programs", None, None, f"Program stubs: {problem}")
+def judged(scenario: Scenario, observed: Observed) -> Result:
+    """The result of a scenario whose call did this. The world must still exist."""
+    found = mismatches(scenario.expect, observed)
+    calls = tuple(observed.calls)
+    return Result(scenario, found, observed.outcome, program_calls=calls, workspace=observed.workspace)
+>>>>>>> main
 
 
-def _settings(loading: Loading, scenario: Scenario) -> dict[str, Any]:
+def _settings(loading: Loading, scenario: Scenario, world: World) -> dict[str, Any]:
     """The settings of the service. Processes of plugins that start before a call get `config` from there."""
     settings = {**loading.settings, **scenario.settings}
+    if scenario.mcp:
+        servers = {each.name: each.provider(world.programs) for each in scenario.mcp}
+        settings["providers"] = {**settings.get("providers", {}), **servers}
     if scenario.config:
         settings["config"] = {**settings.get("config", {}), **scenario.config}
     return settings
