@@ -33,6 +33,8 @@ class Observed:
     """How many approvals were asked for."""
     problems: Sequence[str] = ()
     """Why the recorded calls do not hold, in sentences."""
+    broken_promise: str | None = None
+    """In what the result breaks the output schema of the tool."""
 
 
 def mismatches(expected: Expected, observed: Observed) -> tuple[Mismatch, ...]:
@@ -41,6 +43,7 @@ def mismatches(expected: Expected, observed: Observed) -> tuple[Mismatch, ...]:
         *_outcome(expected, observed),
         *_texts(expected, observed),
         *_result(expected, observed),
+        *_promise(observed),
         *_files(expected, observed),
         *_other_changes(expected, observed),
         *_calls(expected, observed),
@@ -153,6 +156,12 @@ def _dumped(value: Any) -> str:
 
 
 # Files.
+
+
+def _promise(observed: Observed) -> Iterator[Mismatch]:
+    if observed.broken_promise is not None:
+        message = f"The result breaks the output schema of the tool: {observed.broken_promise}"
+        yield Mismatch("expect.result", "a result that fits the output schema", observed.outcome["result"], message)
 
 
 def _files(expected: Expected, observed: Observed) -> Iterator[Mismatch]:

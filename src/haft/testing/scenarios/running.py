@@ -5,10 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-<<<<<<< HEAD
-from collections.abc import Iterator, Mapping
-=======
->>>>>>> main
 from typing import Any
 
 from haft.contracts import BadUsage, Conditions, Grants, HaftError, Listing
@@ -74,16 +70,11 @@ async def observe(
             if (why := await service.missing_conditions()) is not None:
                 raise Unfit(why)
             name = await _load(service, loading, scenario)
-<<<<<<< HEAD
-            if _runs_in_this_process(service, name):
-                around.enter_context(stubs.in_this_process(scenario.env))
+            if fault is not None:
+                fault.check(next((each.spec for each in service.tools(all=True) if each.spec.name == name), None))
             listing = service.catalogue.listing(name)
             if scenario.unguarded:
                 unguard(service, name)
-=======
-            if fault is not None:
-                fault.check(next((each.spec for each in service.tools(all=True) if each.spec.name == name), None))
->>>>>>> main
             before = snapshot(world.workspace)
             outcome = await service.call(
                 name,
@@ -95,27 +86,9 @@ async def observe(
                 grants=_grants(scenario),
             )
         after = snapshot(world.workspace)
-<<<<<<< HEAD
-        form = outcome.to_json()
-        calls = stubs.calls()
-        observed = Observed(form, world.workspace, before, after, calls, len(approver.requests))
-        found = (*mismatches(scenario.expect, observed), *_problems(stubs), *_promises(listing, form))
-        return Result(scenario, found, form, program_calls=calls, workspace=world.workspace)
-
-
-def _promises(listing: Listing | None, outcome: Mapping[str, Any]) -> Iterator[Mismatch]:
-    """What the tool promises in its output schema, and does not keep."""
-    if listing is not None and (why := broken_promise(listing.spec, outcome)) is not None:
-        message = f"The result breaks the output schema of the tool: {why}"
-        yield Mismatch("expect.result", "a result that fits the output schema", outcome["result"], message)
-
-
-def _runs_in_this_process(service: ToolService, name: str) -> bool:
-    listings = service.tools(all=True)
-    return any(each.spec.name == name and each.spec.hosting == "in-process" for each in listings)
-=======
-        asked = len(approver.requests)
-        return Observed(outcome.to_json(), world.workspace, before, after, stubs.calls(), asked, stubs.problems())
+        form, asked = outcome.to_json(), len(approver.requests)
+        broken = None if listing is None else broken_promise(listing.spec, form)
+        return Observed(form, world.workspace, before, after, stubs.calls(), asked, stubs.problems(), broken)
 
 
 def judged(scenario: Scenario, observed: Observed) -> Result:
@@ -123,7 +96,6 @@ def judged(scenario: Scenario, observed: Observed) -> Result:
     found = mismatches(scenario.expect, observed)
     calls = tuple(observed.calls)
     return Result(scenario, found, observed.outcome, program_calls=calls, workspace=observed.workspace)
->>>>>>> main
 
 
 def _settings(loading: Loading, scenario: Scenario, world: World) -> dict[str, Any]:
