@@ -13,10 +13,12 @@ from haft.testing import faults
 from haft.testing.approving import ScriptedApprover
 from haft.testing.loading import Loading
 from haft.testing.programs import ProgramStubs
+from haft.testing.promises import broken_promise
 from haft.testing.scenarios.comparing import Observed, mismatches
 from haft.testing.scenarios.scenario import Mismatch, Result, Scenario, Unfit
 from haft.testing.scenarios.snapshots import snapshot
 from haft.testing.scenarios.world import World
+from haft.testing.unguarded import unguard
 from haft.values import replace
 
 
@@ -75,6 +77,9 @@ async def observe(
             name = await _load(service, loading, scenario)
             if fault is not None:
                 fault.check(next((each.spec for each in service.tools(all=True) if each.spec.name == name), None))
+            listing = service.catalogue.listing(name)
+            if scenario.unguarded:
+                unguard(service, name)
             before = snapshot(world.workspace)
             outcome = await service.call(
                 name,
@@ -86,8 +91,9 @@ async def observe(
                 grants=_grants(scenario),
             )
         after = snapshot(world.workspace)
-        asked = len(approver.requests)
-        return Observed(outcome.to_json(), world.workspace, before, after, stubs.calls(), asked, stubs.problems())
+        form, asked = outcome.to_json(), len(approver.requests)
+        broken = None if listing is None else broken_promise(listing.spec, form)
+        return Observed(form, world.workspace, before, after, stubs.calls(), asked, stubs.problems(), broken)
 
 
 def judged(scenario: Scenario, observed: Observed) -> Result:

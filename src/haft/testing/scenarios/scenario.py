@@ -149,6 +149,8 @@ class Expected:
     """Parts of the decision: `action`, `by`, `layer`, `rule`, `reason`, `source`."""
     children: Literal["none", "any"] = "none"
     """Whether a call that is done may leave processes behind, which haft then ends."""
+    crashes: bool | None = None
+    """Whether the tool ends by a crash: a signal, an exception that nobody caught, a missing program."""
     asked: int | None = None
     """How many approvals the scripted approver was asked for."""
 
@@ -200,6 +202,8 @@ class Scenario:
     """Grants of the call: network, read, write, env, path."""
     network: bool = False
     """Whether the call may use the real network."""
+    unguarded: bool = False
+    """Whether the tool gets arguments that break its schema, and may write although it says that it only reads."""
     timeout: float | None = None
     clock: float | None = None
     """By how many seconds haft's clock moves forward each time that the call waits."""

@@ -45,26 +45,12 @@ _OTHER_NAMES: Final = {
     "expectedProcessCalls": "expect.programs",
 }
 _KEYS: Final = (
-    *(
-        "name",
-        "tool",
-        "load",
-        "args",
-        "files",
-        "programs",
-        "mcp",
-        "env",
-        "approve",
-        "cwd",
-        "config",
-        "settings",
-        "grant",
-    ),
-    *("network", "timeout", "clock", "fault", "expect", "cases"),
+    *("name", "tool", "load", "args", "files", "programs", "mcp", "env", "approve", "cwd", "config", "settings"),
+    *("grant", "network", "unguarded", "timeout", "clock", "fault", "expect", "cases"),
 )
 _EXPECT_KEYS: Final = (
     *("status", "error", "message", "output", "stderr", "result", "exit", "files", "only_changed", "programs"),
-    *("decision", "asked", "children"),
+    *("decision", "asked", "children", "crashes"),
 )
 _STATUSES: Final = ("done", "error", "rejected-by-user", "cancelled")
 _HARNESS_WORKSPACE: Final = "/test-workspace"
@@ -187,6 +173,7 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
         settings=_dotted(json_table(within("settings"), data.get("settings", {}))),
         grant=json_table(within("grant"), data.get("grant", {})),
         network=boolean(within("network"), data.get("network", False)),
+        unguarded=boolean(within("unguarded"), data.get("unguarded", False)),
         timeout=number(within("timeout"), data.get("timeout")),
         clock=number(within("clock"), data.get("clock")),
         fault=kind,
@@ -223,6 +210,7 @@ def _expected(data: Mapping[str, Any], at: Location) -> Expected:
         programs=expected_calls(within("programs"), data.get("programs")),
         decision=decision(within("decision"), data.get("decision", {})),
         asked=whole_number(within("asked"), data.get("asked")),
+        crashes=None if data.get("crashes") is None else boolean(within("crashes"), data["crashes"]),
         children=_children(within("children"), data.get("children", "none")),
     )
 
