@@ -15,13 +15,12 @@ class Glossary:
             {
                 "name": "explain_term",
                 "description": "What a word of this project means. Use this before you guess at an abbreviation.",
-                "parameters": {"type": "object", "properties": {"term": term}, "required": ["term"]},
+                "parameters": {"properties": {"term": term}, "required": ["term"]},
             },
             {
                 "name": "list_terms",
                 "description": "All words of this project's glossary, in their order, or only those with a prefix.",
                 "parameters": {
-                    "type": "object",
                     "properties": {"prefix": {"type": "string", "description": "How the words begin. Default: any."}},
                 },
             },

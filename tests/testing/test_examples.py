@@ -17,6 +17,7 @@ KINDS = {
     "mcp-server": "mcp",
     "python-functions": "python",
     "python-plugin": "python-plugin",
+    "reading_time": "agent-studio",
     "release-notes": "amp-toolbox",
     "template-bash-tool": "bash-plugin",
     "toolbox-json": "amp-toolbox",

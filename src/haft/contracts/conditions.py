@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
@@ -79,6 +80,11 @@ class Conditions:
     faults: CallFaults | None = None
     clock: Clock | None = None
     """None: the clock of this machine."""
+
+    @property
+    def now(self) -> Callable[[], float]:
+        """The function that returns the time, in seconds since 1970."""
+        return time.time if self.clock is None else self.clock.time
 
 
 NO_CONDITIONS: Final = Conditions()

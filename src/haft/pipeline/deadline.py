@@ -97,19 +97,26 @@ class Clocks:
         self._running: set[Deadline] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._now = monotonic if clock is None else clock.monotonic
+        self._loop: asyncio.AbstractEventLoop | None = None
         if clock is not None:
-            clock.on_move(self._check_all)
+            clock.on_move(self._check_soon)
 
     def start(self, total: float, idle: float, parent: Deadline | None = None) -> Deadline:
         """Start a deadline for the current task."""
         deadline = Deadline(total, idle, parent, self._now)
         self._running.add(deadline)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(CHECK_SECONDS, self._check_all)
+            self._loop = asyncio.get_running_loop()
+            self._timer = self._loop.call_later(CHECK_SECONDS, self._check_all)
         return deadline
 
     def stop(self, deadline: Deadline) -> None:
         self._running.discard(deadline)
+
+    def _check_soon(self) -> None:
+        """Check all deadlines at once, because the clock was moved. Any thread may call this."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._check_all)
 
     def _check_all(self) -> None:
         if self._timer is not None:

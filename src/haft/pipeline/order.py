@@ -263,6 +263,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         trusted_clients=dependencies.trusted_clients,
         checks=dependencies.answer_checks,
         record_refusal=record_refusal,
+        now=dependencies.conditions.now,
     )
     tool_questions = Questions(broker, dependencies.answerable, dependencies.wait_seconds)
     questions = ConnectionQuestions(broker, dependencies.save_approval, dependencies.network_ask_seconds)

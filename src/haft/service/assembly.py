@@ -12,6 +12,7 @@ import contextlib
 import functools
 import os
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -65,11 +66,11 @@ def home_of(path: str | os.PathLike[str] | None) -> StateHome:
     return StateHome(os.path.abspath(os.fspath(path)) if path is not None else default_home(os.environ))
 
 
-def answers_of(config: Config, home: StateHome, workspace: str) -> KeptAnswers:
+def answers_of(config: Config, home: StateHome, workspace: str, now: Callable[[], float] = time.time) -> KeptAnswers:
     """The kept answers of a workspace."""
     seconds = float(config.values["cache.seconds"])
     files = AnswerFiles(home.answers, config.values["cache.entries"], config.values["cache.bytes"], seconds)
-    return KeptAnswers(files, workspace, __version__, seconds)
+    return KeptAnswers(files, workspace, __version__, seconds, now)
 
 
 class Host:
@@ -216,7 +217,7 @@ class Host:
         async def is_confined() -> bool:
             return (await sandbox.ready()).namespaces
 
-        self.answers = answers_of(self.config, home, root.root)
+        self.answers = answers_of(self.config, home, root.root, self.conditions.now)
         ending.callback(self.answers.close)
         watching = ending.enter_context(contextlib.ExitStack())
 

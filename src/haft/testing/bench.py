@@ -17,6 +17,7 @@ from typing import Any, Self
 from haft.contracts import ApprovalRequest, BadUsage, Conditions, Listing, Outcome
 from haft.service import SyncToolService, ToolService
 from haft.testing.approving import Answers, ScriptedApprover
+from haft.testing.clock import FakeClock
 from haft.testing.loading import Loading
 from haft.testing.programs import ProgramStubs
 from haft.testing.scenarios import scenarios_from
@@ -44,6 +45,9 @@ class ToolBench:
         """Grants of each call, such as `{"network": True}`. Without them, tools have no network."""
         self.programs: dict[str, Any] = {}
         """Stubs for programs that the tools call, written as in a scenario. They are made when the service opens."""
+        self.clock = FakeClock()
+        """The clock of the service. If you `move` it, deadlines pass, requests for approval expire, and kept answers
+        become too old. Programs of tools see the real time."""
         self._home = home
         self._loading = Loading()
         self._known: set[str] = set()
@@ -113,7 +117,7 @@ class ToolBench:
                 approver=self.approver,
                 settings={**self._loading.settings, **self.settings},
                 installed=False,
-                conditions=Conditions(self._stubs.stand_ins),
+                conditions=Conditions(self._stubs.stand_ins, clock=self.clock),
             ).__enter__()
             if (why := self._service.missing_conditions()) is not None:
                 self.close()

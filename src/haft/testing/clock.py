@@ -11,13 +11,18 @@ class FakeClock:
     and the kernel know only the real time.
 
     Deadlines, the expiry of requests for approval and the age of kept answers follow it. The times in events, in the
-    audit log and on files stay real. Use it only in the thread of the service's event loop.
+    audit log and on files stay real. Any thread may move it.
     """
 
     def __init__(self) -> None:
         self._ahead = 0.0
         self._deadlines_ahead = 0.0
         self._told: list[Callable[[], None]] = []
+
+    @property
+    def ahead(self) -> float:
+        """By how many seconds the clock was moved."""
+        return self._ahead
 
     def monotonic(self) -> float:
         return time.monotonic() + self._deadlines_ahead

@@ -9,8 +9,11 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.testing.faults.injection import Injection
+    from haft.testing.faults.passing_time import PassingTime
     from haft.testing.faults.runs import run_with_fault, wrong_option
 else:
-    __getattr__ = face(__name__, {"injection": "Injection", "runs": "run_with_fault wrong_option"})
+    __getattr__ = face(
+        __name__, {"injection": "Injection", "passing_time": "PassingTime", "runs": "run_with_fault wrong_option"}
+    )
 
-__all__ = ["Injection", "run_with_fault", "wrong_option"]
+__all__ = ["Injection", "PassingTime", "run_with_fault", "wrong_option"]

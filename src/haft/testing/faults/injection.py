@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from typing import Any, ClassVar
 
 from haft.contracts import (
+    Approver,
     BadUsage,
     Command,
     EndedChild,
@@ -72,6 +73,10 @@ class Injection:
     def note(self, spec: ToolSpec) -> None:
         """Note the tool of the call. Further tools are called by this one."""
         self.spec = self.spec or spec
+
+    def answering(self, approver: Approver) -> Approver:
+        """The approver to use instead of `approver`."""
+        return approver
 
     def why_not(self, spec: ToolSpec) -> str | None:
         """Why a tool cannot have this fault; None if it can."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from haft.testing.crashes import crash_of
 from haft.testing.scenarios.masks import masked_like, masked_value
 from haft.testing.scenarios.scenario import UNSET, Expected, ExpectedFile, Mismatch, ProgramCall, TextMatch
 from haft.testing.scenarios.snapshots import FoundFile, differences, read_file
@@ -32,6 +33,8 @@ class Observed:
     """How many approvals were asked for."""
     problems: Sequence[str] = ()
     """Why the recorded calls do not hold, in sentences."""
+    broken_promise: str | None = None
+    """In what the result breaks the output schema of the tool."""
 
 
 def mismatches(expected: Expected, observed: Observed) -> tuple[Mismatch, ...]:
@@ -40,6 +43,7 @@ def mismatches(expected: Expected, observed: Observed) -> tuple[Mismatch, ...]:
         *_outcome(expected, observed),
         *_texts(expected, observed),
         *_result(expected, observed),
+        *_promise(observed),
         *_files(expected, observed),
         *_other_changes(expected, observed),
         *_calls(expected, observed),
@@ -89,6 +93,10 @@ def _outcome(expected: Expected, observed: Observed) -> Iterator[Mismatch]:
         shown = "none, because the tool is no program or was not started" if actual is None else actual
         message = f"Exit code mismatch:\nExpected: {expected.exit}\nActual: {shown}"
         yield Mismatch("expect.exit", expected.exit, actual, message)
+    crash = crash_of(outcome)
+    if expected.crashes is not None and expected.crashes != (crash is not None):
+        message = "The tool did not crash" if crash is None else f"The tool crashed: {crash}"
+        yield Mismatch("expect.crashes", expected.crashes, crash is not None, message)
     if expected.asked is not None and observed.asked != expected.asked:
         yield _differs("expect.asked", "Number of approval requests", expected.asked, observed.asked)
 
@@ -148,6 +156,12 @@ def _dumped(value: Any) -> str:
 
 
 # Files.
+
+
+def _promise(observed: Observed) -> Iterator[Mismatch]:
+    if observed.broken_promise is not None:
+        message = f"The result breaks the output schema of the tool: {observed.broken_promise}"
+        yield Mismatch("expect.result", "a result that fits the output schema", observed.outcome["result"], message)
 
 
 def _files(expected: Expected, observed: Observed) -> Iterator[Mismatch]:

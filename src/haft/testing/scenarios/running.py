@@ -13,10 +13,12 @@ from haft.testing import faults
 from haft.testing.approving import ScriptedApprover
 from haft.testing.loading import Loading
 from haft.testing.programs import ProgramStubs
+from haft.testing.promises import broken_promise
 from haft.testing.scenarios.comparing import Observed, mismatches
 from haft.testing.scenarios.scenario import Mismatch, Result, Scenario, Unfit
 from haft.testing.scenarios.snapshots import snapshot
 from haft.testing.scenarios.world import World
+from haft.testing.unguarded import unguard
 from haft.values import replace
 
 
@@ -39,7 +41,12 @@ async def _run(scenario: Scenario) -> Result:
     if scenario.fault is not None:
         return await faults.run_with_fault(scenario)
     with World(scenario) as world:
-        return judged(scenario, await observe(scenario, world))
+        if scenario.clock is None:
+            return judged(scenario, await observe(scenario, world))
+        passing = faults.PassingTime(scenario.clock, world.environ())
+        observed = await observe(scenario, world, fault=passing)
+        passing.check()  # Some tools are known only when they are called.
+        return judged(scenario, observed)
 
 
 async def observe(
@@ -55,12 +62,12 @@ async def observe(
             world.workspace,
             home=world.state,
             environ=environ,
-            approver=approver,
-            settings={**_settings(loading, scenario), **({} if fault is None else fault.settings())},
+            approver=approver if fault is None else fault.answering(approver),
+            settings={**_settings(loading, scenario, world), **({} if fault is None else fault.settings())},
             installed=False,
             conditions=Conditions(
                 stubs.stand_ins,
-                Grants(network=scenario.network, env=tuple(scenario.env)),
+                Grants(network=scenario.network, env=tuple(scenario.env), read=tuple(loading.reads)),
                 faults=fault,
                 clock=None if fault is None else fault.clock,
             ),
@@ -70,6 +77,9 @@ async def observe(
             name = await _load(service, loading, scenario)
             if fault is not None:
                 fault.check(next((each.spec for each in service.tools(all=True) if each.spec.name == name), None))
+            listing = service.catalogue.listing(name)
+            if scenario.unguarded:
+                unguard(service, name)
             before = snapshot(world.workspace)
             outcome = await service.call(
                 name,
@@ -81,8 +91,9 @@ async def observe(
                 grants=_grants(scenario),
             )
         after = snapshot(world.workspace)
-        asked = len(approver.requests)
-        return Observed(outcome.to_json(), world.workspace, before, after, stubs.calls(), asked, stubs.problems())
+        form, asked = outcome.to_json(), len(approver.requests)
+        broken = None if listing is None else broken_promise(listing.spec, form)
+        return Observed(form, world.workspace, before, after, stubs.calls(), asked, stubs.problems(), broken)
 
 
 def judged(scenario: Scenario, observed: Observed) -> Result:
@@ -92,9 +103,12 @@ def judged(scenario: Scenario, observed: Observed) -> Result:
     return Result(scenario, found, observed.outcome, program_calls=calls, workspace=observed.workspace)
 
 
-def _settings(loading: Loading, scenario: Scenario) -> dict[str, Any]:
+def _settings(loading: Loading, scenario: Scenario, world: World) -> dict[str, Any]:
     """The settings of the service. Processes of plugins that start before a call get `config` from there."""
     settings = {**loading.settings, **scenario.settings}
+    if scenario.mcp:
+        servers = {each.name: each.provider(world.programs) for each in scenario.mcp}
+        settings["providers"] = {**settings.get("providers", {}), **servers}
     if scenario.config:
         settings["config"] = {**settings.get("config", {}), **scenario.config}
     return settings

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from haft.testing.mcp_pair import ScriptedMcpServer
 from haft.values import dataclass, field
 
 
@@ -148,6 +149,8 @@ class Expected:
     """Parts of the decision: `action`, `by`, `layer`, `rule`, `reason`, `source`."""
     children: Literal["none", "any"] = "none"
     """Whether a call that is done may leave processes behind, which haft then ends."""
+    crashes: bool | None = None
+    """Whether the tool ends by a crash: a signal, an exception that nobody caught, a missing program."""
     asked: int | None = None
     """How many approvals the scripted approver was asked for."""
 
@@ -184,6 +187,8 @@ class Scenario:
     """Paths of tools, and of folders of tools, that exist in the scenario, relative to `directory`."""
     files: Mapping[str, GivenFile] = field(default_factory=dict)
     programs: Programs = Programs()
+    mcp: tuple[ScriptedMcpServer, ...] = ()
+    """MCP servers that answer as they are told, and need no network."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables of the host that the tool gets without further grants."""
     approve: Literal["all", "none"] | tuple[Answer, ...] = "all"
@@ -197,6 +202,8 @@ class Scenario:
     """Grants of the call: network, read, write, env, path."""
     network: bool = False
     """Whether the call may use the real network."""
+    unguarded: bool = False
+    """Whether the tool gets arguments that break its schema, and may write although it says that it only reads."""
     timeout: float | None = None
     clock: float | None = None
     """By how many seconds haft's clock moves forward each time that the call waits."""
