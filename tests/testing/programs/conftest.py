@@ -37,3 +37,17 @@ def passes(run):
 def failures(run):
     """A function that runs one scenario, and returns its mismatches."""
     return lambda **data: [each.message for each in run(**data).mismatches]
+
+
+@pytest.fixture(scope="session")
+def missing_sandbox():
+    """Why a scenario is skipped that needs the whole sandbox; None if it is not."""
+    (scenario,) = scenarios_from({"tool": "shell", "args": {"command": "x"}, "programs": {"x": {}, "others": "refuse"}})
+    return asyncio.run(run_scenario(scenario)).skipped
+
+
+@pytest.fixture
+def needs_sandbox(missing_sandbox):
+    """Skips the test where a scenario is skipped that needs the whole sandbox."""
+    if missing_sandbox is not None:
+        pytest.skip(missing_sandbox)

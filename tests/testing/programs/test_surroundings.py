@@ -37,7 +37,7 @@ def test_variables_of_the_scenario_reach_the_tool(passes, tmp_path, file, text, 
     assert found.outcome["output"].strip().strip('"') == "by the scenario None"
 
 
-def test_there_is_no_network_unless_the_scenario_says_so(passes, failures):
+def test_there_is_no_network_unless_the_scenario_says_so(passes, failures, needs_sandbox):
     with socket.create_server(("127.0.0.1", 0)) as server:
         command = CONNECTS.replace("PORT", str(server.getsockname()[1]))
         (message,) = failures(tool="shell", args={"command": command})

@@ -38,7 +38,8 @@ class Recorder:
         self._calls: dict[bytes, _Call] = {}
         self._bytes = 0
         self._ended = 0
-        self._is_disturbed = False
+        self.is_disturbed = False
+        """Whether nothing more can be read from the pipe."""
         self._is_full = False
         self.problems: dict[str, None] = {}
         """Why the recorded calls do not hold, in sentences."""
@@ -50,7 +51,7 @@ class Recorder:
 
     def take(self, data: bytes) -> None:
         """Take what the pipe had."""
-        if self._is_disturbed:
+        if self.is_disturbed:
             return
         self._rest += data
         while len(self._rest) >= HEADER.size:
@@ -65,7 +66,7 @@ class Recorder:
             self._take_piece(identity, slot, part, piece, is_last=bool(is_last))
 
     def _disturb(self) -> None:
-        self._is_disturbed = True
+        self.is_disturbed = True
         self.problems["something else than a stub wrote to the pipe of the program stubs"] = None
 
     def _take_piece(self, identity: bytes, slot: int, part: int, piece: bytes, *, is_last: bool) -> None:

@@ -70,7 +70,10 @@ def ask(program: str, place: str | None) -> int:
     send(reports, identity, number, BEGIN, json.dumps(facts).encode())
     send(reports, identity, number, INPUT, json.dumps(read_stdin().decode("utf-8", "backslashreplace")).encode())
     while True:
-        told, answer = ANSWER.unpack(os.read(slot, ANSWER.size))
+        data = os.read(slot, ANSWER.size)
+        if not data:  # Nobody records any more.
+            return REFUSED
+        told, answer = ANSWER.unpack(data)
         if told == identity:  # Another answer is for a stub that was killed.
             return int(answer)
 
@@ -79,16 +82,23 @@ def take_slot(place: str) -> tuple[int, int]:
     """Reserve one of the pipes for answers: its number and a descriptor."""
     names = sorted(os.listdir(f"{place}/slots"), key=int)
     for name in names:
-        slot = os.open(f"{place}/slots/{name}", os.O_RDONLY)
+        slot = open_slot(f"{place}/slots/{name}")
         try:
             fcntl.flock(slot, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return int(name), slot
         except BlockingIOError:
             os.close(slot)
     name = names[os.getpid() % len(names)]
-    slot = os.open(f"{place}/slots/{name}", os.O_RDONLY)
+    slot = open_slot(f"{place}/slots/{name}")
     fcntl.flock(slot, fcntl.LOCK_EX)
     return int(name), slot
+
+
+def open_slot(path: str) -> int:
+    """Open a pipe for answers, without waiting until somebody writes to it."""
+    slot = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(slot, True)
+    return slot
 
 
 def send(reports: int, identity: bytes, slot: int, part: int, data: bytes) -> None:

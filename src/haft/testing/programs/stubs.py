@@ -48,6 +48,7 @@ class ProgramStubs:
         self._root = os.path.join(os.path.realpath(directory), f"stubs-{self._token}")
         self._lock = threading.Lock()
         self._closing = contextlib.ExitStack()
+        self._answering = contextlib.ExitStack()
         self._slots: list[int] = []
         self._reports = -1
         self._before: dict[str, Any] = {}
@@ -98,8 +99,9 @@ class ProgramStubs:
         for path in (run, f"{run}/answers", f"{run}/slots", f"{self._root}/bin", f"{self._root}/covers"):
             os.mkdir(path, 0o755)
         answers = self._write_answers(f"{run}/answers")
-        self._reports = self._pipe(f"{run}/reports", 0o200)
-        self._slots = [self._pipe(f"{run}/slots/{number}", 0o400) for number in range(SLOTS)]
+        self._reports = _pipe(f"{run}/reports", 0o200, self._closing)
+        self._closing.push(self._answering)
+        self._slots = [_pipe(f"{run}/slots/{number}", 0o400, self._answering) for number in range(SLOTS)]
         covers = self._write_stubs()
         self._recorder = Recorder(answers, self._reply)
         refuses = self._programs.others == "refuse"
@@ -120,14 +122,6 @@ class ProgramStubs:
     @property
     def _run(self) -> str:
         return f"run-{self._token}"
-
-    def _pipe(self, path: str, mode: int) -> int:
-        """Make a named pipe, and hold it open, so that it never ends."""
-        os.mkfifo(path, 0o600)
-        end = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        self._closing.callback(os.close, end)
-        os.chmod(path, mode)
-        return end
 
     def _write_answers(self, directory: str) -> dict[str, list[tuple[int, ProgramAnswer]]]:
         found: dict[str, list[tuple[int, ProgramAnswer]]] = {}
@@ -225,6 +219,9 @@ class ProgramStubs:
         with contextlib.suppress(BlockingIOError):
             while data := os.read(self._reports, 1 << 16):
                 self._recorder.take(data)
+        if self._recorder.is_disturbed:
+            self._answering.close()  # So that stubs end, instead of waiting for answers.
+            self._slots.clear()
 
     def _reply(self, slot: int, identity: bytes, answer: int) -> None:
         if 0 <= slot < len(self._slots):
@@ -233,6 +230,15 @@ class ProgramStubs:
                 while os.read(end, 1 << 12):  # An answer for a stub that was killed.
                     pass
             os.write(end, ANSWER.pack(identity, answer))
+
+
+def _pipe(path: str, mode: int, closing: contextlib.ExitStack) -> int:
+    """Make a named pipe, and hold it open, so that it does not end."""
+    os.mkfifo(path, 0o600)
+    end = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    closing.callback(os.close, end)
+    os.chmod(path, mode)
+    return end
 
 
 def _is_path(one: ProgramStub) -> bool:
