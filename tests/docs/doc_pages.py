@@ -9,8 +9,8 @@ The convention, visible in every page:
 - A `python await` block awaits at the top level. It is `docs/examples/first_call.py` to the letter, and run there.
 - A `console` block is a terminal: lines that begin with `$ ` are typed into bash, the others are what appears. `…`
   stands for anything. A line that ends with a question of haft shows what is typed after it.
-- A block whose first line, after a `#!` line, is a comment with a file name is saved under that name, in the page's workspace; `toml`
-  and `yaml` blocks are only saved.
+- A block whose first line, after a `#!` line, is a comment with a file name is saved under that
+  name, in the page's workspace; `toml` and `yaml` blocks are only saved.
 - A `sh` block is for the checkout itself: it holds `make` commands, and each must be a target of the Makefile.
 - `text` and `json` blocks are only looked at.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from haft.storage import AnswerFiles, decode, encode
@@ -36,7 +36,16 @@ class KeptAnswer:
 class KeptAnswers:
     """The answers of one workspace."""
 
-    def __init__(self, files: AnswerFiles, workspace: str, version: str, seconds: float) -> None:
+    def __init__(
+        self,
+        files: AnswerFiles,
+        workspace: str,
+        version: str,
+        seconds: float,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """`now`: the clock by which answers become too old."""
+        self.now = now
         self._files = files
         self._basis = encode([FORM, version, workspace])
         self._seconds = seconds
@@ -63,9 +72,7 @@ class KeptAnswers:
         try:
             form = decode(data)
             kept = KeptAnswer(form["run"], form["at"], form["stamp"], form["answer"])
-            is_good = (
-                form["key"] == key and isinstance(kept.answer, dict) and 0 <= time.time() - kept.at < self._seconds
-            )
+            is_good = form["key"] == key and isinstance(kept.answer, dict) and 0 <= self.now() - kept.at < self._seconds
         except Exception:  # Whatever the file contains, it is no answer.
             return None
         return kept if is_good else None

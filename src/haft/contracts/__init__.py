@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         Engine,
         path_to_json,
     )
-    from haft.contracts.conditions import NO_CONDITIONS, STAND_INS, Conditions, StandIns
+    from haft.contracts.conditions import NO_CONDITIONS, STAND_INS, CallFaults, Clock, Conditions, StandIns
     from haft.contracts.confinement import (
         NO_CONFINEMENT,
         NO_GRANTS,
@@ -227,7 +227,7 @@ else:
                 "Provenance RenamedTool State TaskSupport Tool ToolResult ToolSpec configured"
             ),
             "variables": "names_reported_missing names_read why_not_granted withheld",
-            "conditions": "NO_CONDITIONS STAND_INS Conditions StandIns",
+            "conditions": "CallFaults Clock NO_CONDITIONS STAND_INS Conditions StandIns",
             "confinement": (
                 "Grants Layer NOT_RUN NO_GRANTS NO_CONFINEMENT PLUGIN_ENTRY Network Profile Confinement "
                 "grants_from network_json written_grant"

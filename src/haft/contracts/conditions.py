@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol
 
 from haft.contracts.confinement import NO_GRANTS, Grants
+from haft.contracts.ports import Command, OutputSink, Session
+from haft.contracts.tool import ToolSpec
 from haft.values import dataclass
 
 STAND_INS: Final = "/dev/.programs"
@@ -34,6 +39,37 @@ class StandIns:
         return f"{STAND_INS if sandboxed else self.directory}/{self.path}"
 
 
+class Clock(Protocol):
+    """The time by which a service measures deadlines, and the age of answers and requests."""
+
+    def monotonic(self) -> float: ...
+
+    def time(self) -> float: ...
+
+    def on_move(self, moved: Callable[[], None]) -> None:
+        """Call `moved` whenever somebody moves the clock."""
+        ...
+
+
+class CallFaults(Protocol):
+    """The faults that a test injects into the calls of a service."""
+
+    def around(self, spec: ToolSpec) -> AbstractAsyncContextManager[None]:
+        """Entered before a tool is invoked, and left when it has answered."""
+        ...
+
+    def program(self, command: Command, sink: OutputSink) -> tuple[Command, OutputSink]:
+        """The program that is started instead of one that a call starts, and what receives its output."""
+        ...
+
+    def session_program(
+        self, command: Command, sink: OutputSink
+    ) -> tuple[Command, OutputSink, Callable[[Session], Session]]:
+        """The same for a program that outlives its calls; and a function that returns the session to use instead of the
+        program's own."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Conditions:
     """What differs from an ordinary service."""
@@ -41,6 +77,14 @@ class Conditions:
     programs: StandIns | None = None
     grants: Grants = NO_GRANTS
     """What every call gets, and every process that outlives its calls."""
+    faults: CallFaults | None = None
+    clock: Clock | None = None
+    """None: the clock of this machine."""
+
+    @property
+    def now(self) -> Callable[[], float]:
+        """The function that returns the time, in seconds since 1970."""
+        return time.time if self.clock is None else self.clock.time
 
 
 NO_CONDITIONS: Final = Conditions()

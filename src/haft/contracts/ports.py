@@ -113,6 +113,10 @@ class Command:
     """A program of the warm pool that may handle the call instead, in a fork of itself. It must behave like `argv`."""
     mounts: Sequence[Mount] = ()
     """Files and directories of the host that the program sees under other paths."""
+    on_process: Callable[[Callable[[], None]], None] | None = None
+    """Called when the program runs, with a function that sends KILL to all its processes. For tests."""
+    pipe_bytes: int | None = None
+    """The size of the pipes of stdin, stdout and stderr; None: as large as the system allows. For tests."""
     terminal: Terminal | None = None
     """The person's terminal, for a program that needs one. The program then gets a pseudoterminal as its controlling
     terminal, and as stdin, stdout and stderr."""

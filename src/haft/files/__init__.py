@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from haft.files.caches import CACHES
     from haft.files.digest import digest_of, digest_of_file
     from haft.files.editable_installs import editable_sources
+    from haft.files.failures import translate_errors
     from haft.files.front_matter import split_front_matter
     from haft.files.git_paths import git_paths_of, shared_git_settings
     from haft.files.gitconfig import Malformed, Setting, first_line, parsed, plain_bytes, settings, shareable_gitconfig
@@ -38,6 +39,7 @@ else:
             "root": "Root",
             "caches": "CACHES",
             "digest": "digest_of digest_of_file",
+            "failures": "translate_errors",
             "front_matter": "split_front_matter",
             "gitconfig": "Malformed Setting first_line shareable_gitconfig parsed plain_bytes settings",
             "git_paths": "git_paths_of shared_git_settings",

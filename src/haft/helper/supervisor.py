@@ -23,7 +23,7 @@ from haft.helper.socket_owner import inode_of, owner_of
 MAX_NAME = 400
 MAX_NAMES = 1000
 POLL_SECONDS = 0.02
-ORDER, CALL, VIEW = b"R", b"C", b"V"
+ORDER, CALL, VIEW, CRASH = b"R", b"C", b"V", b"X"
 """The first byte of an order of the host about a program that outlives its calls; the news that a call of such a
 program begins; and the first byte of a message with a descriptor, which the host gets before the answer to its
 order."""
@@ -192,6 +192,9 @@ class Supervisor:
         if words == CALL:
             if self.meter is not None:
                 self.meter.begin_call()
+            return True
+        if words == CRASH:
+            self.kill()
             return True
         self.was_asked_to_end = True
         self.terminate(0.0 if b"K" in words else GRACE_SECONDS)

@@ -122,11 +122,13 @@ class ApprovalBroker:
         trusted_clients: Collection[str] = (),
         checks: AnswerCheck | None = None,
         record_refusal: RecordRefusal | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         """`approves_connections`: whether the approver also answers requests about connections. `answers_questions`:
         whether it also answers questions of tools. `trusted_clients`: the MCP clients through which a person may also
         approve dangerous calls and changed definitions. `checks`: checks answers of other processes; with
-        `record_refusal`, those that do not count are recorded."""
+        `record_refusal`, those that do not count are recorded. `now`: the clock by which requests expire."""
+        self.now = now
         self._needs_proof = checks is not None and checks.needs_proof
         self._checks = checks
         self._record_refusal = record_refusal
@@ -271,7 +273,7 @@ class ApprovalBroker:
         shared: SharedInbox,
         seconds: float | None,
     ) -> ReceivedAnswer:
-        call, now = run.call, time.time()
+        call, now = run.call, self.now()
         is_bound = call.attachment is None and run.pausing is None
         has_approver = self._approver is not None if is_bound else approver.is_asked
         may_prolong = has_approver and seconds is None
@@ -325,7 +327,7 @@ class ApprovalBroker:
             elif answered is not None:
                 await shared.use(lambda inbox: inbox.end(waiting.id, "taken"))
                 return _inbox_answer(answered, seen)
-            now = time.time()
+            now = self.now()
             if not may_prolong and now >= expires_at:
                 if await shared.use(lambda inbox: inbox.end(waiting.id)):
                     return ReceivedAnswer(ApprovalAnswer(approved=False, message=_expired(lasts)), "expiry")

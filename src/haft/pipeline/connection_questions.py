@@ -8,7 +8,6 @@ this host and port until the call ends. A person can also let later calls connec
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, Final
 
 from haft import policy
@@ -151,7 +150,7 @@ class _Asker:
             connection=replace(
                 held, host=call.secrets.masked_text(held.host), program=call.secrets.masked(held.program)
             ),
-            expires_at=time.time() + self._seconds,
+            expires_at=self._broker.now() + self._seconds,
         )
 
     async def _approved(self, held: HeldConnection, request: ApprovalRequest, answer: ApprovalAnswer) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
+
+from haft.contracts import Clock
 
 CHECK_SECONDS = 0.025
 
@@ -21,6 +23,7 @@ class Deadline:
         "_began_at",
         "_idle",
         "_idle_at",
+        "_now",
         "_parent",
         "_paused_at",
         "_pauses",
@@ -29,15 +32,18 @@ class Deadline:
         "expired_limit",
     )
 
-    def __init__(self, total: float, idle: float, parent: Deadline | None = None) -> None:
+    def __init__(
+        self, total: float, idle: float, parent: Deadline | None = None, clock: Callable[[], float] = monotonic
+    ) -> None:
         """`parent` is the deadline of the run that made this call."""
+        self._now = clock
         self._parent = parent
         self._pauses = 0
         self._paused_at = 0.0
         task = asyncio.current_task()
         assert task is not None
         self._task = task
-        now = self._began_at = monotonic()
+        now = self._began_at = clock()
         self._total_at = now + total
         self._idle = idle
         self._idle_at = now + idle
@@ -46,21 +52,21 @@ class Deadline:
 
     def restart_idle(self) -> None:
         """Restart the idle time after a sign of life, for this call and for the runs that wait for it."""
-        self._idle_at = monotonic() + self._idle
+        self._idle_at = self._now() + self._idle
         if self._parent is not None:
             self._parent.restart_idle()
 
     def pause(self) -> None:
         """Stop counting time, because a nested call of this call waits for a person."""
         if not self._pauses:
-            self._paused_at = monotonic()
+            self._paused_at = self._now()
         self._pauses += 1
 
     def resume(self) -> None:
         """Continue to count time, without the time since `pause`."""
         self._pauses -= 1
         if not self._pauses:
-            paused = monotonic() - self._paused_at
+            paused = self._now() - self._paused_at
             self._began_at += paused
             self._total_at += paused
             self._idle_at += paused
@@ -68,7 +74,7 @@ class Deadline:
     @property
     def elapsed(self) -> float:
         """The seconds that have counted so far."""
-        return (self._paused_at if self._pauses else monotonic()) - self._began_at
+        return (self._paused_at if self._pauses else self._now()) - self._began_at
 
     def check(self, now: float) -> None:
         """Cancel the call if its time is up."""
@@ -86,25 +92,38 @@ class Deadline:
 class Clocks:
     """All deadlines of a host. The timer runs only while there are deadlines."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        """`clock`: the clock of a test."""
         self._running: set[Deadline] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._now = monotonic if clock is None else clock.monotonic
+        self._loop: asyncio.AbstractEventLoop | None = None
+        if clock is not None:
+            clock.on_move(self._check_soon)
 
     def start(self, total: float, idle: float, parent: Deadline | None = None) -> Deadline:
         """Start a deadline for the current task."""
-        deadline = Deadline(total, idle, parent)
+        deadline = Deadline(total, idle, parent, self._now)
         self._running.add(deadline)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(CHECK_SECONDS, self._check_all)
+            self._loop = asyncio.get_running_loop()
+            self._timer = self._loop.call_later(CHECK_SECONDS, self._check_all)
         return deadline
 
     def stop(self, deadline: Deadline) -> None:
         self._running.discard(deadline)
 
+    def _check_soon(self) -> None:
+        """Check all deadlines at once, because the clock was moved. Any thread may call this."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._check_all)
+
     def _check_all(self) -> None:
-        self._timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._running:
-            now = monotonic()
+            now = self._now()
             for deadline in self._running:
                 deadline.check(now)
             self._timer = asyncio.get_running_loop().call_later(CHECK_SECONDS, self._check_all)

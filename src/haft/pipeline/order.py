@@ -61,10 +61,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from haft.audit import Trail
 from haft.contracts import (
+    NO_CONDITIONS,
     ApprovalAnswer,
     ApprovalRequest,
     Approver,
     Call,
+    Conditions,
     Confinement,
     Decision,
     HostId,
@@ -82,6 +84,7 @@ from haft.pipeline.chain import Stage
 from haft.pipeline.confinement import Confinements
 from haft.pipeline.connection_questions import ConnectionQuestions
 from haft.pipeline.context import CallContext
+from haft.pipeline.faulty_launcher import with_faults
 from haft.pipeline.footprints import Footprints
 from haft.pipeline.output_buffer import OutputStore
 from haft.pipeline.questions import Answerable, Questions
@@ -181,10 +184,13 @@ class Dependencies:
     open_output_store: Callable[[RunId], OutputStore]
     call: Callable[..., Run]
     """`ToolService.call`, for tools that call other tools."""
+    conditions: Conditions = NO_CONDITIONS
+    """What a test changes."""
 
 
 def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: UntrustedCalls) -> tuple[Stage, ...]:
     """The stages of the pipeline, the outermost first."""
+    faults = dependencies.conditions.faults
 
     def launcher(run: Run) -> Launcher:
         async def confinement() -> Confinement:
@@ -199,6 +205,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         _check_launches(run)
         observer = questions.connections_of(run)
         within = dependencies.sandbox.launcher_within(confinement, run.call.layer, observer=observer)
+        within = with_faults(within, faults)
         return within if run.call.attachment is None else run.call.attachment.launcher(within)
 
     def context(run: Run) -> CallContext:
@@ -256,6 +263,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         trusted_clients=dependencies.trusted_clients,
         checks=dependencies.answer_checks,
         record_refusal=record_refusal,
+        now=dependencies.conditions.now,
     )
     tool_questions = Questions(broker, dependencies.answerable, dependencies.wait_seconds)
     questions = ConnectionQuestions(broker, dependencies.save_approval, dependencies.network_ask_seconds)
@@ -330,8 +338,9 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
             dependencies.sandbox,
             context,
             cap_is_set=dependencies.seconds_are_set,
+            clock=dependencies.conditions.clock,
         ),
-        Invoke(context, untrusted),
+        Invoke(context, untrusted, faults),
     )
 
 

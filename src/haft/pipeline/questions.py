@@ -8,7 +8,6 @@ answer ends as `cancel`; the tool decides what that means.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
@@ -109,7 +108,7 @@ class Questions:
             definition_diff=None,
             question=replace(question, params=masked(dict(question.params))),
             together=together,
-            expires_at=time.time() + self._seconds,
+            expires_at=self._broker.now() + self._seconds,
         )
 
 

@@ -52,7 +52,7 @@ class DirectHandle:
         if not self.ending.done():
             self._signal(signal.SIGKILL)
 
-    kill_and_report = kill
+    kill_and_report = crash = kill
 
 
 class Direct:
@@ -97,4 +97,4 @@ class _NeverStarted(DirectHandle):
     def kill(self) -> None:
         """Do nothing, since nothing runs."""
 
-    kill_and_report = kill
+    kill_and_report = crash = kill

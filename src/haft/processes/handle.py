@@ -81,6 +81,10 @@ class Handle(Protocol):
         """End the child and all its descendants at once, and still report in `ending` how the child ended."""
         ...
 
+    def crash(self) -> None:
+        """Send KILL to the child and all its descendants, as if something other than haft did so. For tests."""
+        ...
+
     def kill(self) -> None:
         """End the child and all its descendants at once."""
         ...

@@ -26,7 +26,7 @@ from haft.processes.handle import Ending, Request
 Program = Literal["zygote", "plain", "egress"]
 
 HELLO_SECONDS = 20.0
-ORDER, CALL, ANSWER, VIEW, TERMINAL = b"R", b"C", b'{"told": ', b"V", b"P"
+ORDER, CALL, CRASH, ANSWER, VIEW, TERMINAL = b"R", b"C", b"X", b'{"told": ', b"V", b"P"
 """The first bytes of an order about a running program, of the news that a call of it begins, of the answer to an order,
 of a message with a descriptor, and of the message with the controlling side of the program's pseudoterminal."""
 GONE = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.EBADF)
@@ -148,6 +148,10 @@ class HelperHandle:
     def kill_and_report(self) -> None:
         with contextlib.suppress(OSError):
             self._control.send(b"K")
+
+    def crash(self) -> None:
+        with contextlib.suppress(OSError):
+            self._control.send(CRASH)
 
     def kill(self) -> None:
         """Close the socket, which ends the call: the helper takes this for the death of the host."""

@@ -31,7 +31,7 @@ from haft.contracts import (
 from haft.processes.direct import Direct
 from haft.processes.handle import Ending, Handle, Request, Starter
 from haft.processes.helper import Helper, HelperHandle
-from haft.processes.streams import Drain, Feed, pass_on, pipe
+from haft.processes.streams import Drain, Feed, pass_on, pipe, resize
 from haft.processes.terminal import TerminalLink
 from haft.processes.views import view_socket
 from haft.values import dataclass
@@ -117,14 +117,16 @@ class ProcessLauncher:
             helper_fields = self._helper_fields(command, directory)
             if command.terminal is not None:
                 helper_fields = {**helper_fields, "terminal": list(command.terminal.size())}
-            out_read, out_write = pipe()
+            out_read, out_write = pipe(command.pipe_bytes)
             theirs.callback(os.close, out_write)
-            err_read, err_write = pipe()
+            err_read, err_write = pipe(command.pipe_bytes)
             theirs.callback(os.close, err_write)
             if command.stdin_descriptor is not None:
                 has_input, in_read, in_write = False, os.dup(command.stdin_descriptor), -1
             elif has_input:
                 in_read, in_write = os.pipe()
+                if command.pipe_bytes is not None:
+                    resize(in_write, command.pipe_bytes)
             else:
                 in_read, in_write = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), -1
             theirs.callback(os.close, in_read)
@@ -153,6 +155,8 @@ class ProcessLauncher:
                 for descriptor in (out_read, err_read, *((in_write,) if has_input else ())):
                     os.close(descriptor)
                 raise
+        if command.on_process is not None:
+            command.on_process(handle.crash)
         link = None
         if command.terminal is not None and isinstance(handle, HelperHandle):
             link = TerminalLink(command.terminal, sink, loop)

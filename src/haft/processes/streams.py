@@ -18,13 +18,19 @@ PIPE_BYTES = 1 << 20
 F_SETPIPE_SZ = 1031
 
 
-def pipe() -> tuple[int, int]:
-    """A pipe for a child's output: its read end does not block, and its buffer is large if the system allows that."""
+def pipe(size: int | None = None) -> tuple[int, int]:
+    """A pipe for a child's output: its read end does not block. Its buffer has `size` bytes, or is large if the system
+    allows that."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
-    with contextlib.suppress(OSError):
-        fcntl.fcntl(writing, F_SETPIPE_SZ, PIPE_BYTES)
+    resize(writing, size or PIPE_BYTES)
     return reading, writing
+
+
+def resize(descriptor: int, size: int) -> None:
+    """Change the size of a pipe's buffer, if the system allows that."""
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(descriptor, F_SETPIPE_SZ, size)
 
 
 def pass_on(descriptor: int, feed: Feed, loop: asyncio.AbstractEventLoop) -> None:

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import os
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -65,11 +66,11 @@ def home_of(path: str | os.PathLike[str] | None) -> StateHome:
     return StateHome(os.path.abspath(os.fspath(path)) if path is not None else default_home(os.environ))
 
 
-def answers_of(config: Config, home: StateHome, workspace: str) -> KeptAnswers:
+def answers_of(config: Config, home: StateHome, workspace: str, now: Callable[[], float] = time.time) -> KeptAnswers:
     """The kept answers of a workspace."""
     seconds = float(config.values["cache.seconds"])
     files = AnswerFiles(home.answers, config.values["cache.entries"], config.values["cache.bytes"], seconds)
-    return KeptAnswers(files, workspace, __version__, seconds)
+    return KeptAnswers(files, workspace, __version__, seconds, now)
 
 
 class Host:
@@ -107,6 +108,7 @@ class Host:
             lambda: self.tracking.engine_selector(),
             lambda: self.trail,
             lambda run: None if self.pipeline is None else self.pipeline.connections_of(run),
+            conditions.faults,
         )
         but = () if installed else ("python",)
         self.discovery = Discovery(self.workspace, self.home, self.environ, sessions, but=but)
@@ -215,7 +217,7 @@ class Host:
         async def is_confined() -> bool:
             return (await sandbox.ready()).namespaces
 
-        self.answers = answers_of(self.config, home, root.root)
+        self.answers = answers_of(self.config, home, root.root, self.conditions.now)
         ending.callback(self.answers.close)
         watching = ending.enter_context(contextlib.ExitStack())
 
@@ -260,6 +262,7 @@ class Host:
             trail=trail,
             open_output_store=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
             call=call,
+            conditions=self.conditions,
         )
         self.trail = trail
         self.pipeline = pipeline = Pipeline(dependencies, self._tell_abandoned)

@@ -38,14 +38,16 @@ class Loading:
     """Settings by their dotted names."""
     files: list[str] = field(default_factory=list)
     """Files that are loaded into the open service."""
-    readable: list[str] = field(default_factory=list)
+    named: list[str] = field(default_factory=list)
     """The absolute paths of all that was named."""
+    reads: list[str] = field(default_factory=list)
+    """Folders that tools must be able to read: those of command lines that a configuration names by relative paths."""
 
     def add(self, path: str) -> None:
         """Add the tools at an absolute path. Raises `BadUsage` if there is no tool."""
         if not os.path.lexists(path):
             raise BadUsage(f"there is no tool {path}")
-        self.readable.append(path)
+        self.named.append(path)
         if is_configuration(path):
             self._configuration(path)
         elif os.path.isdir(path):
@@ -107,7 +109,10 @@ class Loading:
                 else:
                     self.settings[f"{name}.{key}"] = each
         elif name == "cli":
-            self._table(name, {key: _command_line(each, base) for key, each in value.items()})
+            lines = {key: _command_line(each, base) for key, each in value.items()}
+            if any(lines[key].get("program") != each.get("program") for key, each in value.items()):
+                self.reads.append(base)
+            self._table(name, lines)
         elif name == "providers":
             self._table(name, {key: _server(each, base) for key, each in value.items()})
         else:

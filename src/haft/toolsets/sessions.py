@@ -18,6 +18,7 @@ from haft import changes
 from haft.audit import Trail
 from haft.contracts import (
     NO_GRANTS,
+    CallFaults,
     Command,
     Connection,
     ConnectionObserver,
@@ -51,8 +52,10 @@ class Sessions:
         engine_selector: Callable[[], EngineSelector],
         trail: Callable[[], Trail],
         connections_of: Callable[[RunId], ConnectionObserver | None],
+        faults: CallFaults | None = None,
     ) -> None:
-        """`connections_of` returns the observer of a live run's connections."""
+        """`connections_of` returns the observer of a live run's connections. `faults`: what a test injects."""
+        self._faults = faults
         self._connections_of = connections_of
         self._sandbox = sandbox
         self._engine_selector = engine_selector
@@ -78,6 +81,9 @@ class Sessions:
     ) -> AsyncIterator[Session]:
         """Start the process, and end it when the `with` block ends. If the process may write in the workspace and
         layers are possible, its writes go to a layer."""
+        watched: Callable[[Session], Session] = _unchanged
+        if self._faults is not None:
+            command, sink, watched = self._faults.session_program(command, sink)
         sandbox, engine_selector = self._sandbox(), self._engine_selector()
         confinement = await sandbox.confine_session(grants)
         calls = None
@@ -93,7 +99,7 @@ class Sessions:
         if calls is not None:
             engine_selector.session_started(calls, cast(LayeredSession, session), kept)
         try:
-            yield session
+            yield watched(session)
         finally:
             await session.end()
             await engine_selector.session_ended(kept)
@@ -124,6 +130,10 @@ class Sessions:
             _log.warning(
                 "what changed after the last call of a process that outlives its calls is not known: %r", error
             )
+
+
+def _unchanged(session: Session) -> Session:
+    return session
 
 
 class _SessionConnections:

@@ -21,6 +21,14 @@ def fits(name, value):
     jsonschema_rs.validator_for(SCHEMAS[name], registry=REGISTRY).validate(value)
 
 
+def test_scenarios(haft):
+    scenario = {"tool": "list_directory", "args": {"path": "."}, "cases": [{}, {"expect": {"exit": 1}}, {"tool": "x"}]}
+    (haft.workspace / "a.scenario.json").write_text(json.dumps(scenario))
+    found = haft("tools", "test", "--json").json
+    fits("scenario-results", found)
+    assert [each["passed"] for each in found] == [True, False, False]
+
+
 def test_tools_and_definitions(haft):
     fits("tools", haft("tools", "list", "--all", "--json").json)
     fits("tools", haft("tools", "search", "file", "--json").json)

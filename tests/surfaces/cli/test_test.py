@@ -150,7 +150,7 @@ def test_a_tool_that_ends_its_process_fails_alone(haft):
     write(
         haft,
         {
-            "ends.py": "import os\nfrom haft import tool\n@tool\ndef ends() -> str:\n    '''Ends.'''\n    os._exit(0)\n",
+            "ends.py": '"""Ends."""\nimport os\nfrom haft import tool\n@tool\ndef ends() -> str:\n    os._exit(0)\n',
             "ends.scenario.yaml": "tool: ends\nexpect: {status: done}\n",
             "good.scenario.yaml": GOOD,
         },

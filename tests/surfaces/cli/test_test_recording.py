@@ -1,4 +1,9 @@
-"""`haft tools test --record RUN`, as people type it."""
+"""`haft tools test --record RUN` and `--record-session DIR`, as people type them."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
 
 
 def last_run(haft):
@@ -26,3 +31,32 @@ def test_what_cannot_be_recorded_is_said_with_the_next_step(haft):
     assert (added["tool"], added["run"]) == ("shell", last_run(haft))
     assert haft("tools", "test", "--files", "a.*").code == 2
     assert haft("tools", "test", "--record", "r_nosuchrun").code == 2
+
+
+def test_a_session_records_every_call_until_it_is_interrupted(haft):
+    session = haft.start("tools", "test", "--record-session", "recorded", stderr=subprocess.PIPE)
+    assert session.stderr.readline().startswith(b"recording calls in ")
+    edit = ("tools", "use", "edit_file", "--path", "a.txt", "--approve", "--old_string")
+    haft(*edit, "two", "--new_string", "2")
+    first = session.stdout.readline().decode().strip()
+    for _ in range(2):
+        haft("tools", "use", "read_file", "--path", "a.txt")
+    haft("tools", "use", "shell", "--command", "cat $(echo a*.txt)", "--approve")
+    second = session.stdout.readline().decode().strip()
+    said = b""
+    while b"did something else" not in said:
+        said += session.stderr.readline()
+    session.send_signal(signal.SIGINT)
+    said += session.communicate()[1]
+    assert session.returncode == 0
+    assert [os.path.dirname(each) for each in (first, second)] == [f"{haft.workspace}/recorded"] * 2
+    assert "tool: edit_file" in Path(first).read_text()
+    assert "tool: read_file" in Path(second).read_text()
+    assert b"was not recorded: an equal scenario was recorded before" in said
+    assert said.endswith(b"2 scenarios were recorded\n")
+
+
+def test_options_of_recordings_are_checked(haft):
+    for words in (("--to", "x.yaml"), ("--record", "r_1", "--record-session", "x"), ("--record", "r_1", "path")):
+        said = haft("tools", "test", *words)
+        assert (said.code, said.out) == (2, "")

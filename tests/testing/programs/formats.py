@@ -39,7 +39,7 @@ FUNCTION = """import subprocess
 from haft import tool
 
 
-@tool(isolated=ISOLATED)
+@tool
 def runs_git() -> str:
     shown = subprocess.run("git status --short", shell=True, capture_output=True, text=True, check=True)
     applied = subprocess.run(["git", "apply", "-"], input="a patch", capture_output=True, text=True, check=True)
@@ -78,8 +78,7 @@ FORMATS = {
     "amp-python": ("runs_git", AMP_PYTHON),
     "bash-plugin": ("runs_git.bash", BASH_PLUGIN),
     "python-plugin": ("plugin.py", PYTHON_PLUGIN),
-    "function": ("functions.py", FUNCTION.replace("ISOLATED", "False")),
-    "isolated-function": ("functions.py", FUNCTION.replace("ISOLATED", "True")),
+    "function": ("functions.py", FUNCTION),
 }
 
 

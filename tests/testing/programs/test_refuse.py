@@ -15,22 +15,23 @@ def shell(command, **more):
     return {"tool": "shell", "args": {"command": command}, "programs": REFUSING, **more}
 
 
+@pytest.mark.every_user
 def test_other_programs_are_refused_wherever_they_are(passes):
-    attempts = {
-        "by name": "ls",
-        "by path": "/usr/bin/ls",
-        "a copy in the workspace": "cat </usr/bin/ls >copy 2>/dev/null; ./copy",
-        "a copy in /tmp": "while IFS= read -r line; do :; done </dev/null; printf '#!/bin/bash\\nls' >/tmp/a; /tmp/a",
-        "through a link": "command ln -s /usr/bin/ls link; ./link",
-        "through exec": "(exec -a git ls)",
-    }
-    for name, attempt in attempts.items():
-        result = passes(**shell(f"git; {{ {attempt}; }} 2>/dev/null; echo $?"), expect={"only_changed": "any"})
-        assert result.outcome["output"] in ("126\n", "127\n"), name
+    attempts = [
+        "ls",
+        "/usr/bin/ls",
+        "./given",
+        "cd /tmp; $OLDPWD/given",
+        "exec -a git ls",
+        "env -i git",
+    ]
+    command = "; ".join(f"({each}) 2>/dev/null; echo $?" for each in attempts)
+    given = {"given": {"content": "#!/bin/bash\n", "mode": "755"}}
+    passes(**shell(f"git; {command}", files=given), expect={"output": "126\n" * len(attempts)})
 
 
 def test_the_tool_its_interpreter_and_what_is_called_real_run(passes, tmp_path):
-    for form in ("amp-shell", "amp-python", "bash-plugin", "isolated-function"):
+    for form in ("amp-python", "bash-plugin", "python-plugin"):
         programs = {**REFUSING, "sh": "real"}  # For `shell=True` of Python.
         passes(
             tool=write(tmp_path, form), programs=programs, expect={"programs": ["git status --short", "git apply -"]}

@@ -25,35 +25,16 @@ class Plugin:
     async def execute_tool(self, name, arguments, state):
         return f'{os.environ.get("GIVEN")} {os.environ.get("SOMEBODYS")}'
 """
-FUNCTION = """import os
-
-from haft import tool
-
-
-@tool
-def reads() -> str:
-    return f'{os.environ.get("GIVEN")} {os.environ.get("SOMEBODYS")}'
-"""
 CONNECTS = "exec 3<>/dev/tcp/127.0.0.1/PORT && echo connected"
 
 
-@pytest.mark.parametrize(("file", "text"), [("reads", READS), ("reads.py", PLUGIN), ("functions.py", FUNCTION)])
+@pytest.mark.parametrize(("file", "text"), [("reads", READS), ("reads.py", PLUGIN)])
 def test_variables_of_the_scenario_reach_the_tool(passes, tmp_path, file, text, monkeypatch):
-    monkeypatch.delenv("GIVEN", raising=False)
+    monkeypatch.setenv("SOMEBODYS", "secret of whoever runs the test")
     (tmp_path / file).write_text(text)
     (tmp_path / file).chmod(0o755)
     found = passes(tool=f"./{file}", env={"GIVEN": "by the scenario"})
     assert found.outcome["output"].strip().strip('"') == "by the scenario None"
-    found = passes(tool=f"./{file}")
-    assert found.outcome["output"].strip().strip('"') == "None None"
-
-
-@pytest.mark.parametrize("file", ["reads"])
-def test_variables_of_whoever_runs_the_test_do_not(passes, tmp_path, file, monkeypatch):
-    monkeypatch.setenv("SOMEBODYS", "secret")
-    (tmp_path / file).write_text(READS)
-    (tmp_path / file).chmod(0o755)
-    assert passes(tool=f"./{file}").outcome["output"] == "None None\n"
 
 
 def test_there_is_no_network_unless_the_scenario_says_so(passes, failures):

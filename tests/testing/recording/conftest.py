@@ -32,13 +32,13 @@ class Past:
             f"tools/{name}", f'#!/bin/sh\n[ "$TOOLBOX_ACTION" = describe ] && {describe} && exit\n{body}\n', 0o755
         )
 
-    def call(self, name, arguments=None, **options):
+    def call(self, name, arguments=None, *, settings=None, **options):
         with ToolService.open_sync(
             self.workspace,
             home=self.state.path,
             environ={**os.environ, **self.environ},
             approver=lambda _request: True,
-            settings={"toolbox.paths": [str(self.workspace / "tools")]} if (self.workspace / "tools").exists() else {},
+            settings=settings or {},
             installed=False,
         ) as service:
             return service.call(name, arguments or {}, **options).wait()
@@ -49,7 +49,7 @@ class Past:
     def last(self):
         history = open_history(self.state)
         try:
-            return history.runs(Filter(limit=1))[0].id
+            return next(each.id for each in history.runs(Filter(limit=20)) if each.parent is None)
         finally:
             history.close()
 

@@ -25,6 +25,7 @@ from haft.changes.objections import batch_conflict, order_conflict
 from haft.changes.published.views import View
 from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
 from haft.contracts import Changes, Conflict, HaftError, LimitExceeded, StorageFailed, Workspace, WrittenFile
+from haft.files import translate_errors
 from haft.values import replace
 
 NOT_ALL: Final = "it runs in this process, and may have changed other files by itself"
@@ -109,7 +110,7 @@ class DeclaredTransaction(TransactionDefaults):
 
     def replace(self, path: str, content: bytes, *, expect: Any = None) -> WrittenFile:
         """Write a whole file. The write is checked now, and reaches the workspace when the call ends."""
-        with self._lock:
+        with self._lock, translate_errors(path, "written"):
             return self._stage(path, content, expect)
 
     def _stage(self, path: str, content: bytes, expect: Any) -> WrittenFile:

@@ -15,6 +15,7 @@ from haft.contracts import (
     NO_CHANGES,
     UNTRACKED,
     Answer,
+    CallFaults,
     Failure,
     HaftError,
     LimitsApplied,
@@ -41,15 +42,22 @@ _BLANK = Outcome(RunId(""), ToolName(""), "done", "", ThreadId(""))
 class Invoke:
     """Runs the tool."""
 
-    def __init__(self, context: Callable[[Run], CallContext], untrusted: UntrustedCalls) -> None:
+    def __init__(
+        self, context: Callable[[Run], CallContext], untrusted: UntrustedCalls, faults: CallFaults | None = None
+    ) -> None:
         self._context = context
         self._untrusted = untrusted
+        self._faults = faults
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
         context = self._context(run)
         within = nesting.CURRENT.set(run)
         try:
-            answer = await self._untrusted.guard(self._work(run, context), context.cancel)
+            if self._faults is None:
+                answer = await self._untrusted.guard(self._work(run, context), context.cancel)
+            else:
+                async with self._faults.around(run.tool.spec):
+                    answer = await self._untrusted.guard(self._work(run, context), context.cancel)
         except BaseException:
             await nesting.wait_for_children(run, cancel=True)
             raise

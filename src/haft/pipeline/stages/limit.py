@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 
 from haft.contracts import (
     PROCESS_LIMITS,
+    Clock,
     Limits,
     LimitsApplied,
     Outcome,
@@ -55,13 +56,14 @@ class ApplyLimits:
         context: Callable[[Run], ToolContext],
         *,
         cap_is_set: bool,
+        clock: Clock | None = None,
     ) -> None:
         self._context = context
         self._sandbox = sandbox
         self._limits = limits
         self._tool_seconds = tool_seconds
         self._keep = keep
-        self._clocks = Clocks()
+        self._clocks = Clocks(clock)
         self._known: dict[tuple[float, bool], LimitsApplied] = {}
         self._cap = limits.max_seconds if cap_is_set else None
         self._nothing_is_set = not tool_seconds and not cap_is_set

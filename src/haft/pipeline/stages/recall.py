@@ -329,7 +329,7 @@ class Recall:
                 answer = {name: getattr(masked, name) for name in _FIELDS}
                 answer["content"] = [dict(block) for block in masked.content]
                 answer["notes"] = list(run.notes)
-                kept = cache.KeptAnswer(run.id, time.time(), stamp.digest, answer)
+                kept = cache.KeptAnswer(run.id, self._answers.now(), stamp.digest, answer)
                 self._answers.keep(key, kept)
         return outcome
 

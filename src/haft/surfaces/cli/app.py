@@ -111,6 +111,7 @@ TOOLS: Final = LazyGroup(
         "make": ("make:make_tool", "Make a new tool, with example code that works."),
         "check": ("check:check_tools", "Find problems in tools, and say how to fix each problem."),
         "test": ("test:test_tools", "Run test scenarios of tools."),
+        "fuzz": ("fuzz:fuzz_tool", "Look for arguments that break a tool."),
     },
 )
 

@@ -25,6 +25,8 @@ from haft.testing.scenarios.scenario import ProgramAnswer, Programs, ProgramStub
 SLOTS: Final = 32
 """How many stubs can wait for their answers at once; further ones wait for one of these."""
 MAX_INTERPRETER: Final = 100
+PROBE: Final = "true"
+"""The program that haft starts to find out whether calls can run in layers."""
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 
@@ -49,7 +51,6 @@ class ProgramStubs:
         self._slots: list[int] = []
         self._reports = -1
         self._before: dict[str, Any] = {}
-        self._tampered = False
         self.stand_ins: StandIns | None = None
         """For `Conditions`; None if there is nothing to stand for."""
 
@@ -148,6 +149,8 @@ class ProgramStubs:
         for number, one in enumerate(self._programs.stubs):
             if one.real:
                 continue
+            if os.path.basename(one.program) == PROBE:
+                raise BadUsage(f"`{PROBE}` cannot be stubbed, because haft itself starts it in the sandbox")
             places = (f"{STAND_INS}/{self._run}", f"{self._root}/{self._run}")
             name = f"covers/{number}" if _is_path(one) else f"bin/{one.program}"
             path = os.path.join(self._root, name)

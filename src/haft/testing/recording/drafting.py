@@ -9,10 +9,11 @@ from typing import Any
 
 from haft.contracts import says_secret
 from haft.testing.recording.input_files import USUAL_MODES, InputFiles, encoded, input_files, written_files
+from haft.testing.recording.nested_calls import nested_calls, texts_of
 from haft.testing.recording.past_run import ChangedPath, FileState, PastRun, PastRuns, when
 from haft.testing.recording.secret_finder import PLACEHOLDER, SecretFinder, is_secret_file
 from haft.testing.recording.streams import output_of
-from haft.testing.recording.tool_places import ToolPlace
+from haft.testing.recording.tool_places import ToolPlace, WorkspaceTools
 from haft.testing.scenarios.masks import masked, masked_value
 from haft.values import dataclass, field, replace
 
@@ -27,7 +28,13 @@ class Draft:
 
 
 def draft_of(
-    runs: PastRuns, run: PastRun, place: ToolPlace, folder: str, globs: Sequence[str], finder: SecretFinder
+    runs: PastRuns,
+    run: PastRun,
+    place: ToolPlace,
+    tools: WorkspaceTools,
+    folder: str,
+    globs: Sequence[str],
+    finder: SecretFinder,
 ) -> Draft:
     """The scenario of a run. Relative paths of tools begin at `folder`."""
     given = input_files(runs, run, globs)
@@ -37,10 +44,11 @@ def draft_of(
     _learn(finder, run, given)
     record = run.record.record
     data: dict[str, Any] = {"tool": record["tool"]}
-    if place.load:
-        data["load"] = [os.path.relpath(each, folder) for each in place.load]
-        if len(data["load"]) == 1:
-            data["load"] = data["load"][0]
+    nested = nested_calls(run, place, tools, finder)
+    notes += nested.notes
+    load = [os.path.relpath(each, folder) for each in nested.load]
+    if load:
+        data["load"] = load[0] if len(load) == 1 else load
     data["args"] = _placed(finder.masked(record["arguments"], "the arguments"), run)
     files = written_files(_without_secrets(given, finder, notes))
     if files:
@@ -49,9 +57,11 @@ def draft_of(
         data["cwd"] = record["cwd"]
         if not any(path.startswith(f"{data['cwd']}/") for path in files):
             data.setdefault("files", {})[f"{data['cwd']}/"] = None
+    if nested.servers:
+        data["mcp"] = nested.servers
     if env := _environment(run, finder, notes):
         data["env"] = env
-    if _used_network(run):
+    if _used_network(run) and not nested.servers:
         data["network"] = True
         notes.append("the call used the network, and so does the scenario")
     if record["status"] == "rejected-by-user":
@@ -63,6 +73,7 @@ def draft_of(
 def _learn(finder: SecretFinder, run: PastRun, given: InputFiles) -> None:
     """Let the finder see everything before anything is masked, so that a secret is masked wherever it is."""
     finder.learn(run.record.record["arguments"])
+    finder.learn(texts_of((run.record, *run.children)))
     outcome = run.outcome
     finder.learn([outcome["output"], outcome["stderr"], outcome["result"], (outcome["error"] or {}).get("message")])
     for stream in {name for name, _data in run.pieces}:

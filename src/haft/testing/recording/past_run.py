@@ -55,6 +55,8 @@ class PastRun:
     changed: tuple[ChangedPath, ...] = ()
     pieces: tuple[tuple[str, bytes], ...] = ()
     """The whole kept output: each piece with its stream."""
+    children: tuple[RunRecord, ...] = ()
+    """The calls that the run made, directly or not, in the order in which they began."""
     notes: tuple[str, ...] = field(default_factory=tuple)
 
     @property
@@ -86,9 +88,14 @@ class PastRuns:
         record = self.history.find(name)
         _check(record)
         notes: list[str] = []
-        changed = tuple(self._changed(record, notes))
+        children = sorted(map(self.history.find, self.history.made_by(record.id)), key=lambda each: each.started_at)
+        changed: dict[str, ChangedPath] = {}
+        for each in (*children, record):
+            for one in self._changed(each, notes):
+                first = changed.get(one.path, one)
+                changed[one.path] = ChangedPath(one.path, first.before, one.after)
         pieces = tuple((each.stream, each.data) for each in self.history.output(record))
-        return PastRun(record, changed, pieces, tuple(notes))
+        return PastRun(record, tuple(changed.values()), pieces, tuple(children), tuple(notes))
 
     def before(self, run: PastRun, path: str) -> FileState | None:
         """What a path of the workspace was when the run began; None if it did not exist."""

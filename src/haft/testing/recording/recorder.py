@@ -55,7 +55,7 @@ async def record_run(
         place = tools.find(run.record.tool)
         path = _target(run, to, folder or _folder(run, place.folder))
         finder = SecretFinder(_known_secrets(run.workspace, tools))
-        draft = draft_of(runs, run, place, os.path.dirname(path), files, finder)
+        draft = draft_of(runs, run, place, tools, os.path.dirname(path), files, finder)
     finally:
         runs.close()
     title = os.path.basename(path).partition(".scenario.")[0]

@@ -60,7 +60,11 @@ def _paths(listing: Listing, workspace: str) -> Sequence[str]:
     spec = listing.spec
     if spec.kind == "builtin":
         return ()
-    if spec.kind in ("mcp", "cli") or not os.path.isabs(spec.origin):
+    if spec.kind == "mcp":
+        return [path for each in _CONFIGS if os.path.lexists(path := os.path.join(workspace, each))][:1]
+    if spec.kind == "python" and not os.path.isabs(spec.origin) and spec.files:
+        return [spec.files[0]]
+    if spec.kind == "cli" or not os.path.isabs(spec.origin):
         return [_configuration(workspace, spec.name)]
     folder = os.path.dirname(spec.origin)
     if spec.kind == "bash-plugin" and os.path.lexists(os.path.join(folder, "agent_plugin.json")):

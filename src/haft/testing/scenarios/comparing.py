@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from haft.testing.crashes import crash_of
 from haft.testing.scenarios.masks import masked_like, masked_value
 from haft.testing.scenarios.scenario import UNSET, Expected, ExpectedFile, Mismatch, ProgramCall, TextMatch
 from haft.testing.scenarios.snapshots import FoundFile, differences, read_file
@@ -30,6 +31,10 @@ class Observed:
     """The recorded calls of stubs, in their order: `program`, `args`, `stdin`, `cwd`, `env`."""
     asked: int = 0
     """How many approvals were asked for."""
+    problems: Sequence[str] = ()
+    """Why the recorded calls do not hold, in sentences."""
+    broken_promise: str | None = None
+    """In what the result breaks the output schema of the tool."""
 
 
 def mismatches(expected: Expected, observed: Observed) -> tuple[Mismatch, ...]:
@@ -38,11 +43,13 @@ def mismatches(expected: Expected, observed: Observed) -> tuple[Mismatch, ...]:
         *_outcome(expected, observed),
         *_texts(expected, observed),
         *_result(expected, observed),
+        *_promise(observed),
         *_files(expected, observed),
         *_other_changes(expected, observed),
         *_calls(expected, observed),
         *_children(expected, observed),
         *_decision(expected, observed),
+        *(Mismatch("programs", None, None, f"Program stubs: {problem}") for problem in observed.problems),
     )
 
 
@@ -63,13 +70,14 @@ def _shown(value: Any) -> str:
 def _outcome(expected: Expected, observed: Observed) -> Iterator[Mismatch]:
     outcome = observed.outcome
     error = outcome.get("error") or {}
-    if outcome["status"] != expected.status:
+    status = expected.status or ("done" if expected.error is None else "error")
+    if outcome["status"] != status:
         reason = f" ({error['code']}: {error['message']})" if error else ""
         yield Mismatch(
             "expect.status",
-            expected.status,
+            status,
             outcome["status"],
-            f"Status mismatch:\nExpected: {expected.status}\nActual: {outcome['status']}{reason}",
+            f"Status mismatch:\nExpected: {status}\nActual: {outcome['status']}{reason}",
         )
     elif expected.error is not None and error.get("code") != expected.error:
         reason = f" ({error['message']})" if error else ""
@@ -85,6 +93,10 @@ def _outcome(expected: Expected, observed: Observed) -> Iterator[Mismatch]:
         shown = "none, because the tool is no program or was not started" if actual is None else actual
         message = f"Exit code mismatch:\nExpected: {expected.exit}\nActual: {shown}"
         yield Mismatch("expect.exit", expected.exit, actual, message)
+    crash = crash_of(outcome)
+    if expected.crashes is not None and expected.crashes != (crash is not None):
+        message = "The tool did not crash" if crash is None else f"The tool crashed: {crash}"
+        yield Mismatch("expect.crashes", expected.crashes, crash is not None, message)
     if expected.asked is not None and observed.asked != expected.asked:
         yield _differs("expect.asked", "Number of approval requests", expected.asked, observed.asked)
 
@@ -144,6 +156,12 @@ def _dumped(value: Any) -> str:
 
 
 # Files.
+
+
+def _promise(observed: Observed) -> Iterator[Mismatch]:
+    if observed.broken_promise is not None:
+        message = f"The result breaks the output schema of the tool: {observed.broken_promise}"
+        yield Mismatch("expect.result", "a result that fits the output schema", observed.outcome["result"], message)
 
 
 def _files(expected: Expected, observed: Observed) -> Iterator[Mismatch]:

@@ -117,8 +117,8 @@ def _unique(path: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML whose values are those of JSON: no dates, and `yes`, `on` and the like are texts. It has no aliases, because a
-    few of them can stand for a huge value."""
+    """YAML whose values are those of JSON: no dates, and `yes`, `on` and the like are texts. It has no aliases, because
+    a few of them can stand for a huge value."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):

@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from haft.contracts import BadUsage, Conditions, Grants, HaftError, Listing
 from haft.service import ToolService
+from haft.testing import faults
 from haft.testing.approving import ScriptedApprover
 from haft.testing.loading import Loading
 from haft.testing.programs import ProgramStubs
+from haft.testing.promises import broken_promise
 from haft.testing.scenarios.comparing import Observed, mismatches
-from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
+from haft.testing.scenarios.scenario import Mismatch, Result, Scenario, Unfit
 from haft.testing.scenarios.snapshots import snapshot
 from haft.testing.scenarios.world import World
+from haft.testing.unguarded import unguard
 from haft.values import replace
 
 
@@ -25,6 +27,8 @@ async def run_scenario(scenario: Scenario) -> Result:
     began = time.perf_counter()
     try:
         result = await _run(scenario)
+    except Unfit as error:
+        result = Result(scenario, skipped=str(error))
     except (HaftError, OSError) as error:
         message = f"The scenario could not run: {error}"
         if hint := getattr(error, "hint", None):
@@ -34,24 +38,48 @@ async def run_scenario(scenario: Scenario) -> Result:
 
 
 async def _run(scenario: Scenario) -> Result:
+    if scenario.fault is not None:
+        return await faults.run_with_fault(scenario)
+    with World(scenario) as world:
+        if scenario.clock is None:
+            return judged(scenario, await observe(scenario, world))
+        passing = faults.PassingTime(scenario.clock, world.environ())
+        observed = await observe(scenario, world, fault=passing)
+        passing.check()  # Some tools are known only when they are called.
+        return judged(scenario, observed)
+
+
+async def observe(
+    scenario: Scenario, world: World, *, approver: ScriptedApprover | None = None, fault: faults.Injection | None = None
+) -> Observed:
+    """Make the call of a scenario in its world, and return what it did."""
+    environ = world.environ()
     with contextlib.ExitStack() as around:
-        world = around.enter_context(World(scenario))
-        environ = world.environ()
         stubs = around.enter_context(ProgramStubs(scenario.programs, world.programs, path=environ.get("PATH")))
         loading = loading_of(scenario)
-        approver = ScriptedApprover(scenario.approve)
+        approver = approver or ScriptedApprover(scenario.approve)
         async with ToolService.open(
             world.workspace,
             home=world.state,
             environ=environ,
-            approver=approver,
-            settings=_settings(loading, scenario),
+            approver=approver if fault is None else fault.answering(approver),
+            settings={**_settings(loading, scenario, world), **({} if fault is None else fault.settings())},
             installed=False,
-            conditions=Conditions(stubs.stand_ins, Grants(network=scenario.network, env=tuple(scenario.env))),
+            conditions=Conditions(
+                stubs.stand_ins,
+                Grants(network=scenario.network, env=tuple(scenario.env), read=tuple(loading.reads)),
+                faults=fault,
+                clock=None if fault is None else fault.clock,
+            ),
         ) as service:
             if (why := await service.missing_conditions()) is not None:
-                return Result(scenario, skipped=why)
+                raise Unfit(why)
             name = await _load(service, loading, scenario)
+            if fault is not None:
+                fault.check(next((each.spec for each in service.tools(all=True) if each.spec.name == name), None))
+            listing = service.catalogue.listing(name)
+            if scenario.unguarded:
+                unguard(service, name)
             before = snapshot(world.workspace)
             outcome = await service.call(
                 name,
@@ -63,22 +91,24 @@ async def _run(scenario: Scenario) -> Result:
                 grants=_grants(scenario),
             )
         after = snapshot(world.workspace)
-        form = outcome.to_json()
-        calls = stubs.calls()
-        observed = Observed(form, world.workspace, before, after, calls, len(approver.requests))
-        found = (*mismatches(scenario.expect, observed), *_problems(stubs))
-        return Result(scenario, found, form, program_calls=calls, workspace=world.workspace)
+        form, asked = outcome.to_json(), len(approver.requests)
+        broken = None if listing is None else broken_promise(listing.spec, form)
+        return Observed(form, world.workspace, before, after, stubs.calls(), asked, stubs.problems(), broken)
 
 
-def _problems(stubs: ProgramStubs) -> Iterator[Mismatch]:
-    """What makes the recorded calls of programs wrong, whatever the scenario expects of them."""
-    for problem in stubs.problems():
-        yield Mismatch("programs", None, None, f"Program stubs: {problem}")
+def judged(scenario: Scenario, observed: Observed) -> Result:
+    """The result of a scenario whose call did this. The world must still exist."""
+    found = mismatches(scenario.expect, observed)
+    calls = tuple(observed.calls)
+    return Result(scenario, found, observed.outcome, program_calls=calls, workspace=observed.workspace)
 
 
-def _settings(loading: Loading, scenario: Scenario) -> dict[str, Any]:
+def _settings(loading: Loading, scenario: Scenario, world: World) -> dict[str, Any]:
     """The settings of the service. Processes of plugins that start before a call get `config` from there."""
     settings = {**loading.settings, **scenario.settings}
+    if scenario.mcp:
+        servers = {each.name: each.provider(world.programs) for each in scenario.mcp}
+        settings["providers"] = {**settings.get("providers", {}), **servers}
     if scenario.config:
         settings["config"] = {**settings.get("config", {}), **scenario.config}
     return settings

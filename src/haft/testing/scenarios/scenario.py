@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from haft.testing.mcp_pair import ScriptedMcpServer
 from haft.values import dataclass, field
 
 
@@ -129,7 +130,8 @@ class Answer:
 class Expected:
     """What must be true after the call."""
 
-    status: str = "done"
+    status: str | None = None
+    """None: `done`; if the scenario has a fault, what the fault leaves."""
     error: str | None = None
     """The code of the error."""
     message: TextMatch | None = None
@@ -147,6 +149,8 @@ class Expected:
     """Parts of the decision: `action`, `by`, `layer`, `rule`, `reason`, `source`."""
     children: Literal["none", "any"] = "none"
     """Whether a call that is done may leave processes behind, which haft then ends."""
+    crashes: bool | None = None
+    """Whether the tool ends by a crash: a signal, an exception that nobody caught, a missing program."""
     asked: int | None = None
     """How many approvals the scripted approver was asked for."""
 
@@ -183,6 +187,8 @@ class Scenario:
     """Paths of tools, and of folders of tools, that exist in the scenario, relative to `directory`."""
     files: Mapping[str, GivenFile] = field(default_factory=dict)
     programs: Programs = Programs()
+    mcp: tuple[ScriptedMcpServer, ...] = ()
+    """MCP servers that answer as they are told, and need no network."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables of the host that the tool gets without further grants."""
     approve: Literal["all", "none"] | tuple[Answer, ...] = "all"
@@ -196,6 +202,8 @@ class Scenario:
     """Grants of the call: network, read, write, env, path."""
     network: bool = False
     """Whether the call may use the real network."""
+    unguarded: bool = False
+    """Whether the tool gets arguments that break its schema, and may write although it says that it only reads."""
     timeout: float | None = None
     clock: float | None = None
     """By how many seconds haft's clock moves forward each time that the call waits."""
@@ -205,6 +213,10 @@ class Scenario:
     location: Location = Location("<python>")
     case: int | None = None
     """The index of the case in its file; None if the file has no cases."""
+
+
+class Unfit(Exception):
+    """This machine cannot run a scenario. The text says why."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from haft.contracts import BadUsage, near_miss
+from haft.testing import faults
 from haft.testing.scenarios.file_parts import expected_files, given_files
+from haft.testing.scenarios.mcp_parts import mcp_servers
 from haft.testing.scenarios.parts import (
     answers,
     boolean,
@@ -43,12 +45,12 @@ _OTHER_NAMES: Final = {
     "expectedProcessCalls": "expect.programs",
 }
 _KEYS: Final = (
-    *("name", "tool", "load", "args", "files", "programs", "env", "approve", "cwd", "config", "settings", "grant"),
-    *("network", "timeout", "clock", "fault", "expect", "cases"),
+    *("name", "tool", "load", "args", "files", "programs", "mcp", "env", "approve", "cwd", "config", "settings"),
+    *("grant", "network", "unguarded", "timeout", "clock", "fault", "expect", "cases"),
 )
 _EXPECT_KEYS: Final = (
     *("status", "error", "message", "output", "stderr", "result", "exit", "files", "only_changed", "programs"),
-    *("decision", "asked", "children"),
+    *("decision", "asked", "children", "crashes"),
 )
 _STATUSES: Final = ("done", "error", "rejected-by-user", "cancelled")
 _HARNESS_WORKSPACE: Final = "/test-workspace"
@@ -146,6 +148,10 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
     if not isinstance(expect, Mapping):
         raise _wrong(at, "expect", "must be a table")
     kind, options = fault(within("fault"), data.get("fault"))
+    if kind is not None and (wrong := faults.wrong_option(kind, options)) is not None:
+        raise _wrong(at, "fault", f"of the kind {kind} {wrong}")
+    if kind is not None and data.get("clock") is not None:
+        raise _wrong(at, "clock", "and `fault` cannot both be in a scenario; make two cases")
     tool = text(within("tool"), data["tool"])
     if not tool:
         raise _wrong(at, "tool", "must not be empty")
@@ -157,6 +163,7 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
         load=texts(within("load"), data.get("load", ())),
         files=given_files(within("files"), data.get("files", {})),
         programs=programs(within("programs"), data.get("programs", {})),
+        mcp=mcp_servers(within("mcp"), data.get("mcp", {})),
         env={
             key: text(within(f"env.{key}"), value) for key, value in table(within("env"), data.get("env", {})).items()
         },
@@ -166,6 +173,7 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
         settings=_dotted(json_table(within("settings"), data.get("settings", {}))),
         grant=json_table(within("grant"), data.get("grant", {})),
         network=boolean(within("network"), data.get("network", False)),
+        unguarded=boolean(within("unguarded"), data.get("unguarded", False)),
         timeout=number(within("timeout"), data.get("timeout")),
         clock=number(within("clock"), data.get("clock")),
         fault=kind,
@@ -185,8 +193,8 @@ def _expected(data: Mapping[str, Any], at: Location) -> Expected:
             hint = f"; did you mean `{near}`?" if near else f"; there are {', '.join(_EXPECT_KEYS)}"
             raise _wrong(at, f"expect.{key}", f"`expect` has no `{key}`{hint}")
     error = text(within("error"), data["error"]) if data.get("error") is not None else None
-    status = text(within("status"), data.get("status", "done" if error is None else "error"))
-    if status not in _STATUSES:
+    status = None if data.get("status") is None else text(within("status"), data["status"])
+    if status is not None and status not in _STATUSES:
         raise _wrong(at, "expect.status", f"must be one of {', '.join(_STATUSES)}, not {status!r}")
     changed = data.get("only_changed")
     return Expected(
@@ -202,6 +210,7 @@ def _expected(data: Mapping[str, Any], at: Location) -> Expected:
         programs=expected_calls(within("programs"), data.get("programs")),
         decision=decision(within("decision"), data.get("decision", {})),
         asked=whole_number(within("asked"), data.get("asked")),
+        crashes=None if data.get("crashes") is None else boolean(within("crashes"), data["crashes"]),
         children=_children(within("children"), data.get("children", "none")),
     )
 

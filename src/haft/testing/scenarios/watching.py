@@ -47,7 +47,7 @@ def _sources(path: str) -> list[str]:
     found = {path: None}
     try:
         for scenario in read_scenario_file(path):
-            found.update(dict.fromkeys(loading_of(scenario).readable))
+            found.update(dict.fromkeys(loading_of(scenario).named))
     except (HaftError, OSError):
         pass
     return list(found)

@@ -41,13 +41,17 @@ class World:
                 os.mkdir(path, 0o700)
             os.chmod(self.workspace, 0o755)  # noqa: S103  a workspace as people have it
             write_files(self.workspace, self._scenario.files)
-            shared = os.path.join(default_home(os.environ), "test-environments")
-            os.makedirs(shared, mode=0o700, exist_ok=True)
-            os.symlink(shared, os.path.join(self.state, _SHARED))
+            self.share_environments()
         except BaseException:
             self.close()
             raise
         return self
+
+    def share_environments(self) -> None:
+        """Let the state home have the environments of templates that all scenarios share."""
+        shared = os.path.join(default_home(os.environ), "test-environments")
+        os.makedirs(shared, mode=0o700, exist_ok=True)
+        os.symlink(shared, os.path.join(self.state, _SHARED))
 
     def environ(self) -> dict[str, str]:
         """The variables of the host that count for the scenario."""
