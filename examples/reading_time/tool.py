@@ -41,8 +41,8 @@ OUTPUT_KEY = "tool_output"
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--user-params", required=True)
-    parser.add_argument("--tool-params", required=True)
+    parser.add_argument("--user-params")
+    parser.add_argument("--tool-params")
     words = parser.parse_args()
 
     config = UserParameters(**json.loads(words.user_params))

@@ -25,6 +25,11 @@ _SETTINGS: Final = ("plugins", "templates", "toolbox", "cli", "providers", "conf
 """The tables of a configuration file that make tools."""
 
 
+def is_configuration(path: str) -> bool:
+    """Whether a path has the name of a configuration file, whose tools are taken."""
+    return os.path.basename(path) in _CONFIGS
+
+
 @dataclass
 class Loading:
     """How a service gets tools."""
@@ -43,7 +48,7 @@ class Loading:
         if not os.path.lexists(path):
             raise BadUsage(f"there is no tool {path}")
         self.named.append(path)
-        if os.path.basename(path) in _CONFIGS:
+        if is_configuration(path):
             self._configuration(path)
         elif os.path.isdir(path):
             self._folder(path)

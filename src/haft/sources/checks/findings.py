@@ -67,6 +67,9 @@ class Report:
     def with_fixed(self, codes: Sequence[str]) -> Report:
         return replace(self, fixed=tuple(dict.fromkeys(codes)))
 
+    def with_more(self, findings: Sequence[Finding]) -> Report:
+        return replace(self, findings=(*self.findings, *findings))
+
     def to_json(self) -> dict[str, Any]:
         return {
             "target": self.target,

@@ -10,13 +10,15 @@ from typing import Final
 
 from haft.contracts import BadUsage, near_miss
 from haft.sources.checks.codes.agents import AGENTS
+from haft.sources.checks.codes.calls import CALLS
 from haft.sources.checks.codes.definitions import DEFINITIONS
 from haft.sources.checks.codes.describe import DESCRIBE
 from haft.sources.checks.codes.files import FILES
 from haft.sources.checks.codes.formats import FORMATS
 from haft.sources.checks.codes.model import Code, Level
 
-CODES: Final[dict[str, Code]] = {each.code: each for each in (*FILES, *DESCRIBE, *DEFINITIONS, *FORMATS, *AGENTS)}
+_ALL: Final = (*FILES, *DESCRIBE, *DEFINITIONS, *FORMATS, *CALLS, *AGENTS)
+CODES: Final[dict[str, Code]] = {each.code: each for each in _ALL}
 
 
 def code_of(word: str, others: Iterable[Code] = ()) -> Code:

@@ -70,20 +70,33 @@ def complete_codes(_context: click.Context, _parameter: click.Parameter, incompl
     help="Fix four kinds of problems: a missing execute permission, write permission for all users, Windows line "
     "ends, and a byte order mark.",
 )
+@click.option(
+    "--conformance",
+    is_flag=True,
+    help="Also call the tools at the given paths: with a few odd arguments, in the sandbox, in an empty directory that "
+    "is removed afterwards.",
+)
 @click.pass_context
-def check_tools(context: click.Context, what: tuple[str, ...], explain: str | None, fix: bool) -> None:
+def check_tools(
+    context: click.Context, what: tuple[str, ...], explain: str | None, fix: bool, conformance: bool
+) -> None:
     """Find problems in tools of any format, and say how to fix each problem. The exit code is 1 if there are errors."""
     options = context.find_object(Globals) or Globals()
     if explain is not None:
-        if what or fix:
+        if what or fix or conformance:
             raise BadUsage(
-                "`--explain` cannot be combined with tools or `--fix`", hint=f"`haft tools check --explain {explain}`"
+                "`--explain` cannot be combined with tools, `--fix` or `--conformance`",
+                hint=f"`haft tools check --explain {explain}`",
             )
         _explain(explain, options)
         return
     discovery = _discovery(options)
-    targets, loaded = _targets(what, options, discovery)
+    called = _called_paths(what, options) if conformance else []
+    words = _but_configurations(what) if conformance else what
+    targets, loaded = _targets(words, options, discovery) if words or not conformance else ([], [])
     reports = _check(targets, loaded, options, discovery, fix=fix)
+    if called:
+        reports = _with_calls(reports, called)
     if options.json:
         facts([report.to_json() for report in reports])
     else:
@@ -161,6 +174,52 @@ def _check(
     is_mcp = any(listing.spec.kind == "mcp" for listing in loaded)
     others = listings(options, describe=False) if is_mcp else ()
     return reports + [check_listing(listing, RESERVED, others) for listing in loaded]
+
+
+def _called_paths(words: Sequence[str], options: Globals) -> list[str]:
+    """The paths of the tools to call. A tool that is named is called by the path of its file."""
+    if not words:
+        raise BadUsage(
+            "`--conformance` calls tools, so it needs their names or paths",
+            hint="for a tool of an MCP server or a command line, name its `haft.toml` or `.mcp.json`",
+        )
+    found = []
+    for word in words:
+        if os.path.lexists(path := os.path.expanduser(word)):
+            found.append(path)
+            continue
+        listing = _loaded_tool(word, listings(options))
+        if listing is None or not os.path.isabs(listing.spec.origin) or not os.path.lexists(listing.spec.origin):
+            raise BadUsage(
+                f"`--conformance` cannot call `{word}` by its name, because it comes from no single file",
+                hint="name the `haft.toml` or `.mcp.json` that configures it",
+            )
+        found.append(listing.spec.origin)
+    return list(dict.fromkeys(found))
+
+
+def _but_configurations(words: Sequence[str]) -> list[str]:
+    """The words without configuration files, which are no tools themselves."""
+    from haft.testing.conformance import is_configuration
+
+    return [word for word in words if not is_configuration(word)]
+
+
+def _with_calls(reports: Sequence[Report], paths: Sequence[str]) -> list[Report]:
+    """The reports, with the findings of calls added to those about the same tools."""
+    import asyncio
+
+    from haft.testing.conformance import check_tools
+
+    found = list(reports)
+    for path in paths:
+        for called in asyncio.run(check_tools(path)):
+            at = next((index for index, each in enumerate(found) if each.name == called.name), None)
+            if at is None:
+                found.append(called)
+            else:
+                found[at] = found[at].with_more(called.findings)
+    return found
 
 
 def _discovery(options: Globals) -> Discovery:
