@@ -148,3 +148,18 @@ def test_answers_files_and_variables_are_given_and_it_works_without_pytest(tmp_p
         assert bench.call("tb__box").status == "done"
         root = bench.workspace.parent
     assert not root.exists()
+
+
+def test_programs_are_stubbed_and_their_calls_are_counted_from_the_opening_of_the_service(haft_tools):
+    haft_tools.programs = {"git": {"args": ["branch"], "stdout": "main\n"}}
+    assert haft_tools.call("shell", command="git branch").output == "main\n"
+    assert [each["args"] for each in haft_tools.program_calls()] == [["branch"]]
+    haft_tools.call("shell", command="git push || true")
+    with pytest.raises(BadUsage, match="the tool called `git push`, for which the scenario has no answer"):
+        haft_tools.program_calls()
+    haft_tools.close()
+    assert haft_tools.program_calls() == ()
+    haft_tools.programs = {"git": {}, "others": "refuse"}
+    haft_tools.settings["sandbox.mode"] = "off"
+    with pytest.raises(BadUsage, match="the programs cannot be stubbed on this machine: `others: refuse` needs"):
+        haft_tools.call("shell", command="true")

@@ -49,6 +49,8 @@ class Service(Protocol):
     @property
     def look_again(self) -> Callable[..., Coroutine[Any, Any, Listing | None]]: ...
     @property
+    def missing_conditions(self) -> Callable[[], Coroutine[Any, Any, str | None]]: ...
+    @property
     def undo(self) -> Callable[..., Run]: ...
     @property
     def redo(self) -> Callable[..., Run]: ...
@@ -212,6 +214,10 @@ class SyncToolService:
         """Search again for a missing or broken tool of this name. Returns the tool if it can be called now, else
         None."""
         return self._wait(self._service.look_again(name))
+
+    def missing_conditions(self) -> str | None:
+        """Why this machine cannot create the conditions that `open_sync` got; None if it can."""
+        return self._wait(self._service.missing_conditions())
 
     def load(self, path: str, *, grants: Grants | Mapping[str, Any] | None = None) -> Listing:
         """Load the tool at a path. If it is loaded already, return it as it is."""

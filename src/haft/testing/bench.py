@@ -6,6 +6,7 @@ when it is first needed, so that a test can write files and change settings befo
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -13,10 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from haft.contracts import ApprovalRequest, Listing, Outcome
+from haft.contracts import ApprovalRequest, BadUsage, Conditions, Listing, Outcome
 from haft.service import SyncToolService, ToolService
 from haft.testing.approving import Answers, ScriptedApprover
 from haft.testing.loading import Loading
+from haft.testing.programs import ProgramStubs
+from haft.testing.scenarios import scenarios_from
 
 
 class ToolBench:
@@ -39,10 +42,14 @@ class ToolBench:
         """Variables that the tools get with each call."""
         self.grants: dict[str, Any] = {}
         """Grants of each call, such as `{"network": True}`. Without them, tools have no network."""
+        self.programs: dict[str, Any] = {}
+        """Stubs for programs that the tools call, written as in a scenario. They are made when the service opens."""
         self._home = home
         self._loading = Loading()
         self._known: set[str] = set()
         self._service: SyncToolService | None = None
+        self._stubs: ProgramStubs | None = None
+        self._around = contextlib.ExitStack()
 
     @property
     def asked(self) -> Sequence[ApprovalRequest]:
@@ -85,10 +92,20 @@ class ToolBench:
         """Every tool by name, also those that cannot be called."""
         return {one.spec.name: one for one in self.service.tools(all=True)}
 
+    def program_calls(self) -> tuple[Mapping[str, Any], ...]:
+        """The calls of the stubs since the service opened, in order: `program`, `args`, `stdin`, `cwd`, `env`. Raises
+        `BadUsage` if they do not hold, for example because a call had no answer."""
+        if self._stubs is None:
+            return ()
+        if problems := self._stubs.problems():
+            raise BadUsage(f"program stubs: {'; '.join(problems)}")
+        return self._stubs.calls()
+
     @property
     def service(self) -> SyncToolService:
         """The service itself, for everything that this class has no method for, such as the events of a run."""
         if self._service is None:
+            self._stubs = self._made_stubs()
             self._service = ToolService.open_sync(
                 self.workspace,
                 home=self._home,
@@ -96,16 +113,27 @@ class ToolBench:
                 approver=self.approver,
                 settings={**self._loading.settings, **self.settings},
                 installed=False,
+                conditions=Conditions(self._stubs.stand_ins),
             ).__enter__()
+            if (why := self._service.missing_conditions()) is not None:
+                self.close()
+                raise BadUsage(f"the programs cannot be stubbed on this machine: {why}")
             for file in self._loading.files:
                 self._service.load(file)
         return self._service
+
+    def _made_stubs(self) -> ProgramStubs:
+        directory = self._around.enter_context(tempfile.TemporaryDirectory(prefix="haft-programs-"))
+        (scenario,) = scenarios_from({"tool": "any", "programs": self.programs})
+        return self._around.enter_context(ProgramStubs(scenario.programs, directory))
 
     def close(self) -> None:
         """Close the service and end all runs. The next call opens it again, with the same workspace and state."""
         service, self._service = self._service, None
         if service is not None:
             service.close()
+        self._stubs = None
+        self._around.close()
 
     def __enter__(self) -> Self:
         return self
