@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from haft.testing.programs.stub import BEGIN, HEADER, INPUT, MAGIC, REFUSED, UNKNOWN
+from haft.testing.programs.stub import BEGIN, HEADER, INPUT, MAGIC, OUTPUT, REFUSED, UNKNOWN
 from haft.testing.scenarios.scenario import ProgramAnswer
 from haft.values import dataclass
 
@@ -56,7 +56,7 @@ class Recorder:
         self._rest += data
         while len(self._rest) >= HEADER.size:
             magic, identity, slot, part, is_last, length = HEADER.unpack_from(self._rest)
-            if magic != MAGIC or part not in (BEGIN, INPUT):
+            if magic != MAGIC or part not in (BEGIN, INPUT, OUTPUT):
                 self._disturb()
                 return
             if len(self._rest) < HEADER.size + length:
@@ -95,6 +95,11 @@ class Recorder:
             self._calls[identity] = _Call({**facts, "env": dict(value["env"])})
             return
         call = self._calls[identity]
+        if part == OUTPUT:
+            if call.end is None or "answer" in call.facts:
+                raise ValueError("a second answer of the same stub")
+            call.facts["answer"] = dict(value)
+            return
         if call.end is not None:
             raise ValueError("a second report of the same stub")
         self._ended += 1

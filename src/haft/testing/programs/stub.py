@@ -8,6 +8,7 @@ that answered was recorded.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -22,7 +23,10 @@ TYPE_CHECKING = False  # `typing` takes long to load, and stubs run often.
 if TYPE_CHECKING:
     from typing import Any
 
-BEGIN, INPUT = 1, 2
+    Call = tuple[int, bytes, int, bytes]
+    """The pipe of the reports, the id of the call, the number of its pipe for the answer, and its stdin."""
+
+BEGIN, INPUT, OUTPUT = 1, 2, 3
 HEADER = struct.Struct("=4s16sHBBH")
 """The head of a report: `MAGIC`, the id of the call, the pipe for the answer, the part, whether the part is complete,
 and the length of what follows."""
@@ -31,6 +35,8 @@ ANSWER = struct.Struct("=16si")
 MAGIC = b"hft1"
 UNKNOWN, REFUSED = -1, -2
 MAX_STDIN = 1 << 20
+MAX_FILES = 10_000
+"""How many files are looked at to find those that a real program writes."""
 IDLE_SECONDS = 2.0
 """How long a stub waits for more stdin: a program that never reads its stdin must not wait for the end of it."""
 
@@ -40,7 +46,7 @@ def main(program: str, places: tuple[str, ...]) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     place = next((each for each in places if os.path.isdir(each)), None)
     try:
-        answer = ask(program, place)
+        answer, call = ask(program, place)
         if answer == UNKNOWN:
             fail(program, "the scenario has no answer for these arguments")
         elif answer == REFUSED:
@@ -50,11 +56,13 @@ def main(program: str, places: tuple[str, ...]) -> None:
     except OSError as error:
         fail(program, f"it cannot reach the test that stubbed it: {error}")
     else:
+        if "real" in told:
+            pass_on(program, told["real"], call)
         give(program, told)
 
 
-def ask(program: str, place: str | None) -> int:
-    """Report the call, and return the number of its answer."""
+def ask(program: str, place: str | None) -> tuple[int, Call]:
+    """Report the call, and return the number of its answer, and what a later report of the same call needs."""
     if place is None:
         raise FileNotFoundError("its directory is not there")
     identity = os.urandom(16)
@@ -68,14 +76,15 @@ def ask(program: str, place: str | None) -> int:
         "env": environment(),
     }
     send(reports, identity, number, BEGIN, json.dumps(facts).encode())
-    send(reports, identity, number, INPUT, json.dumps(read_stdin().decode("utf-8", "backslashreplace")).encode())
+    stdin = read_stdin()
+    send(reports, identity, number, INPUT, json.dumps(stdin.decode("utf-8", "backslashreplace")).encode())
     while True:
         data = os.read(slot, ANSWER.size)
         if not data:  # Nobody records any more.
             return REFUSED
         told, answer = ANSWER.unpack(data)
         if told == identity:  # Another answer is for a stub that was killed.
-            return int(answer)
+            return int(answer), (reports, identity, number, stdin)
 
 
 def take_slot(place: str) -> tuple[int, int]:
@@ -177,6 +186,79 @@ def give(program: str, answer: dict[str, Any]) -> None:
     write(1, answer["stdout"].encode())
     write(2, answer["stderr"].encode())
     os._exit(answer["exit"])
+
+
+def pass_on(program: str, real: str, call: Call) -> None:
+    """Call the real program, report what it answers, and end as it did."""
+    reports, identity, number, stdin = call
+    before = files()
+    stdout, stderr, code = run_real(program, real, stdin)
+    told = {
+        "stdout": stdout.decode("utf-8", "backslashreplace"),
+        "stderr": stderr.decode("utf-8", "backslashreplace"),
+        "exit": code,
+        "writes": written(before),
+    }
+    send(reports, identity, number, OUTPUT, json.dumps(told).encode())
+    os._exit(code)
+
+
+def run_real(program: str, real: str, stdin: bytes) -> tuple[bytes, bytes, int]:
+    """Run the real program, show its output as it comes, and return stdout, stderr and the exit code."""
+    own = os.path.dirname(os.path.abspath(sys.argv[0]))
+    places = [each for each in os.environ.get("PATH", "").split(os.pathsep) if os.path.abspath(each) != own]
+    env = {**os.environ, "PATH": os.pathsep.join(places)}
+    given = os.memfd_create("stdin")
+    write(given, stdin)
+    os.lseek(given, 0, os.SEEK_SET)
+    pipes = {1: os.pipe(), 2: os.pipe()}
+    actions = [(os.POSIX_SPAWN_DUP2, given, 0)]
+    actions += [(os.POSIX_SPAWN_DUP2, end, descriptor) for descriptor, (_, end) in pipes.items()]
+    try:
+        child = os.posix_spawn(real, [program, *sys.argv[1:]], env, file_actions=actions, setsigdef=[signal.SIGPIPE])
+    except OSError as error:
+        fail(program, f"the real program cannot run: {error.strerror}", code=126)
+        raise
+    left = {}
+    for descriptor, (end, other) in pipes.items():
+        os.close(other)
+        left[end] = descriptor
+    kept: dict[int, list[bytes]] = {1: [], 2: []}
+    while left:
+        for end in select.select([*left], [], [])[0]:
+            if data := os.read(end, 1 << 16):
+                kept[left[end]].append(data)
+                write(left[end], data)
+            else:
+                del left[end]
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return b"".join(kept[1]), b"".join(kept[2]), code if code >= 0 else 128 - code
+
+
+def files() -> dict[str, tuple[int, int]]:
+    """The files below the working directory, with their times and sizes; only the first ones if there are very many."""
+    found = {}
+    for at, folders, names in os.walk("."):
+        folders[:] = [each for each in folders if each != ".git"]
+        for name in names:
+            path = os.path.normpath(os.path.join(at, name))
+            with contextlib.suppress(OSError):
+                each = os.lstat(path)
+                if stat.S_ISREG(each.st_mode):
+                    found[path] = (each.st_mtime_ns, each.st_size)
+            if len(found) >= MAX_FILES:
+                return found
+    return found
+
+
+def written(before: dict[str, tuple[int, int]]) -> dict[str, str]:
+    """The texts of the files that changed since."""
+    found = {}
+    for path, state in files().items():
+        if before.get(path) != state and state[1] <= MAX_STDIN:
+            with contextlib.suppress(OSError, UnicodeDecodeError), open(path, encoding="utf-8", newline="") as file:
+                found[path] = file.read()
+    return found
 
 
 def write(descriptor: int, data: bytes) -> None:

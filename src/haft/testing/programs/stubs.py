@@ -129,7 +129,7 @@ class ProgramStubs:
         for one in self._programs.stubs:
             for answer in () if one.real else one.answers:
                 with open(f"{directory}/{count}", "w", encoding="utf-8") as file:
-                    json.dump(asdict(answer), file)
+                    json.dump({"real": self._real(one.program)} if one.records else asdict(answer), file)
                 found.setdefault(one.program, []).append((count, answer))
                 count += 1
         return found
@@ -151,9 +151,18 @@ class ProgramStubs:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(f"#!{interpreter} -IS\n{text}\n\nmain({one.program!r}, {places!r})\n")
             os.chmod(path, 0o755)  # noqa: S103  an executable as any other
+            if one.records:
+                continue  # The real program must stay where it is.
             for real in [self._covered(one)] if _is_path(one) else self._found(one.program):
                 covers.setdefault(real, name)
         return covers
+
+    def _real(self, name: str) -> str:
+        """The path of the real program that a stub calls."""
+        found = None if "/" in name else shutil.which(name, path=self._path)
+        if found is None:
+            raise BadUsage(f"the calls of `{name}` cannot be recorded, because there is no such program on PATH")
+        return os.path.abspath(found)  # A link stays one: some programs look at the name that they are called by.
 
     def _covered(self, one: ProgramStub) -> str:
         """The real path of the program for which a stub with an absolute path stands."""

@@ -12,6 +12,7 @@ from haft.audit import secret_values
 from haft.contracts import BadUsage, Secrets, texts_in
 from haft.testing.recording.drafting import Draft, draft_of
 from haft.testing.recording.past_run import PastRun, PastRuns, when
+from haft.testing.recording.program_calls import record_programs
 from haft.testing.recording.replay import confirmed, scenario_of
 from haft.testing.recording.secret_finder import SHORTEST, SecretFinder, is_secret_file
 from haft.testing.recording.tool_places import WorkspaceTools
@@ -43,11 +44,19 @@ class Recorded:
 
 
 async def record_run(
-    name: str, home: StateHome, *, to: str | None = None, files: Sequence[str] = (), folder: str | None = None
+    name: str,
+    home: StateHome,
+    *,
+    to: str | None = None,
+    files: Sequence[str] = (),
+    programs: Sequence[str] = (),
+    folder: str | None = None,
 ) -> Recorded:
-    """Write a scenario that repeats a past run and expects what the run did. Replays it first. `to` is the file;
-    without it, the file gets a name of its own in `folder`, or beside the tool. Raises `BadUsage` if the run cannot be
-    recorded, and `NotReproducible` if a replay does something else."""
+    """Write a scenario that repeats a past run and expects what the run did. Replays it first.
+
+    `to` is the file; without it, the file gets a name of its own in `folder`, or beside the tool. `files` are glob
+    patterns of files of the workspace to add. The answers of `programs` are recorded: the real ones run once more for
+    that. Raises `BadUsage` if the run cannot be recorded, and `NotReproducible` if a replay does something else."""
     runs = PastRuns(home)
     try:
         run = runs.find(name)
@@ -59,6 +68,8 @@ async def record_run(
     finally:
         runs.close()
     title = os.path.basename(path).partition(".scenario.")[0]
+    if programs:
+        await record_programs(draft, programs, run.record.id, os.path.dirname(path), finder)
     draft = await confirmed(draft, run.record.id, os.path.dirname(path), title)
     draft.notes += [f"secrets are masked in {each}" for each in finder.masked_in]
     draft.notes += _unknown(run)

@@ -33,12 +33,21 @@ class NotRecorded:
 class RecordingSession:
     """The calls of a workspace that begin from now on. Each gets a scenario in a folder."""
 
-    def __init__(self, home: StateHome, workspace: str, folder: str, *, files: Sequence[str] = ()) -> None:
-        """`files` are glob patterns of files of the workspace that every scenario gets."""
+    def __init__(
+        self,
+        home: StateHome,
+        workspace: str,
+        folder: str,
+        *,
+        files: Sequence[str] = (),
+        programs: Sequence[str] = (),
+    ) -> None:
+        """`files` and `programs` are for every scenario: see `record_run`."""
         self._home = home
         self._workspace = os.path.abspath(workspace)
         self._folder = os.path.abspath(folder)
         self._files = files
+        self._programs = programs
         self._since = time.time()
         self._seen: set[str] = set()
         self._written: set[str] = set()
@@ -68,7 +77,8 @@ class RecordingSession:
 
     def _recorded(self, run: RunRecord) -> Recorded | NotRecorded:
         try:
-            recorded = asyncio.run(record_run(run.id, self._home, files=self._files, folder=self._folder))
+            recording = record_run(run.id, self._home, files=self._files, programs=self._programs, folder=self._folder)
+            recorded = asyncio.run(recording)
         except HaftError as error:
             return NotRecorded(run.id, run.tool, str(error))
         with open(recorded.path, encoding="utf-8") as file:

@@ -90,6 +90,8 @@ class ProgramStub:
     """For each call the next answer that fits its arguments; the last one repeats."""
     real: bool = False
     """Whether the real program runs. Its calls are not recorded."""
+    records: bool = False
+    """Whether the stub calls the real program, and the recorded call has its answer too, under `answer`."""
 
 
 @dataclass(frozen=True)

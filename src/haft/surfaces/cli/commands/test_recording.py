@@ -41,6 +41,13 @@ _OPTIONS: Final = (
         multiple=True,
         help="Add these files of the workspace to recorded scenarios. May be given several times.",
     ),
+    click.option(
+        "--programs",
+        metavar="NAME",
+        multiple=True,
+        help="Record what this program answers, so that a replay does not start it. For that, haft repeats the call "
+        "with the real program. May be given several times.",
+    ),
 )
 
 
@@ -58,8 +65,9 @@ def is_recording(recording: Mapping[str, Any]) -> bool:
         raise BadUsage("`--record` and `--record-session` cannot be combined", hint="use one of them")
     if recording["to"] is not None and not is_one:
         raise BadUsage("`--to` belongs to `--record RUN`", hint="`haft log` lists the runs")
-    if recording["files"] and not (is_one or is_session):
-        raise BadUsage("`--files` belongs to `--record RUN` and `--record-session DIR`")
+    for name in ("files", "programs"):
+        if recording[name] and not (is_one or is_session):
+            raise BadUsage(f"`--{name}` belongs to `--record RUN` and `--record-session DIR`")
     return is_one or is_session
 
 
@@ -74,8 +82,14 @@ def record(recording: Mapping[str, Any], paths: Sequence[str], options: Globals)
     if recording["session"] is not None:
         _record_session(recording, options)
         return
-    run, home = recording["recorded_run"], state_home()
-    tell(asyncio.run(record_run(run, home, to=recording["to"], files=recording["files"])), options)
+    recorded = record_run(
+        recording["recorded_run"],
+        state_home(),
+        to=recording["to"],
+        files=recording["files"],
+        programs=recording["programs"],
+    )
+    tell(asyncio.run(recorded), options)
 
 
 def _record_session(recording: Mapping[str, Any], options: Globals) -> None:
@@ -85,7 +99,9 @@ def _record_session(recording: Mapping[str, Any], options: Globals) -> None:
     if options.json:
         raise BadUsage("`--record-session` cannot be combined with `--json`")
     workspace = workspace_of(options)
-    session = RecordingSession(state_home(), workspace, recording["session"], files=recording["files"])
+    session = RecordingSession(
+        state_home(), workspace, recording["session"], files=recording["files"], programs=recording["programs"]
+    )
     count = 0
     try:
         say(f"recording calls in {workspace}; Ctrl-C ends this")

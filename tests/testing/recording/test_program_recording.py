@@ -1,0 +1,34 @@
+"""Programs that a tool calls are recorded, and replayed without them."""
+
+from pathlib import Path
+
+from haft.testing.scenarios import read_scenario_file
+
+SECRET = "argv-of-a-program-12"
+TOOL = """read line; path=${line#path: }
+sort "$path" | tr a-z A-Z
+sort -o sorted.txt "$path"
+sort --token argv-of-a-program-12 missing.txt || echo "failed with $?"
+"""
+
+
+def test_the_answers_of_programs_are_recorded_and_replayed_without_them(past):
+    past.tool("sorted", TOOL)
+    past.write("given.txt", "b\na\n")
+    assert past.call("tb__sorted", {"path": "given.txt"}).output.startswith("A\nB\n")
+    recorded = past.record(programs=["sort", "cmp"], to="one.scenario.yaml")
+    (scenario,) = read_scenario_file(recorded.path)
+    (stub,) = scenario.programs.stubs
+    assert [(each.args, each.stdout, each.exit) for each in stub.answers] == [
+        (("given.txt",), "a\nb\n", 0),
+        (("-o", "sorted.txt", "given.txt"), "", 0),
+        (("--token",), "", 2),
+    ]
+    assert stub.answers[1].writes == {"sorted.txt": "a\nb\n"}
+    assert [each.program for each in scenario.expect.programs] == ["sort"] * 3
+    assert {"the tool did not call cmp"} <= {*recorded.notes}
+    assert [each.args for each in scenario.expect.programs][::2] == [("given.txt",), None]
+    assert past.replay(recorded).passed
+    past.tool("sorted", TOOL.replace('sort "$path"', 'sort -r "$path"', 1))
+    assert past.replay(recorded).mismatches[0].path == "expect.output"
+    assert SECRET not in Path(recorded.path).read_text()
