@@ -18,6 +18,7 @@ from haft.values import replace
 
 _LONGER_THAN_ANY_DEADLINE: Final = 2e9
 _KILLS_ITSELF: Final = ("/bin/sh", "-c", "kill -KILL $$")
+_STOPS_ITSELF: Final = ("/bin/sh", "-c", "kill -STOP $$")
 
 
 class AtMoment(Injection):
@@ -106,6 +107,7 @@ class HostKilled(AtMoment):
     """haft's own process is killed with SIGKILL, in the middle of the call."""
 
     NEEDS_PROGRAM: ClassVar[bool] = False
+    DELAYS_INPUT: ClassVar[bool] = True
     before: Callable[[], None] | None = None
     """Called before the process is killed."""
 
@@ -115,6 +117,10 @@ class HostKilled(AtMoment):
         if not spec.has_processes:
             self._strike_once(None)
         yield
+
+    def changed(self, command: Command, *, outlives_calls: bool) -> Command:
+        # Without a layer, a quick program would have changed the workspace before the signal is sent.
+        return replace(command, argv=_STOPS_ITSELF) if self.is_at_start and not outlives_calls else command
 
     def strike(self, _program: Program | None) -> None:
         if self.before is not None:
