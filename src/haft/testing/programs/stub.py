@@ -81,7 +81,7 @@ def ask(program: str, place: str | None) -> tuple[int, Call]:
     while True:
         data = os.read(slot, ANSWER.size)
         if not data:  # Nobody records any more.
-            return REFUSED
+            return REFUSED, (reports, identity, number, stdin)
         told, answer = ANSWER.unpack(data)
         if told == identity:  # Another answer is for a stub that was killed.
             return int(answer), (reports, identity, number, stdin)
