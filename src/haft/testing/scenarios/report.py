@@ -38,7 +38,7 @@ def lines_of(result: Result, styled: Styled = plain) -> Iterator[str]:
         yield f"    {styled(place(result, each.path), 'dim')}"
         yield from (f"    {line}" for line in explained(each, styled))
     if result.mismatches:
-        yield from (f"    {line}" for line in stderr_lines(result))
+        yield from (f"    {line}" if line else "" for line in last_words(result))
         yield ""
 
 
@@ -78,15 +78,25 @@ def _invisible(expected: str, actual: str) -> Iterator[str]:
         yield "The texts differ only in white space."
 
 
-def stderr_lines(result: Result) -> Iterator[str]:
-    """The end of what the tool wrote to stderr, if the call failed unexpectedly."""
+def last_words(result: Result) -> Iterator[str]:
+    """The end of what the tool wrote, if the call ended in another way than expected."""
+    paths = {each.path for each in result.mismatches}
+    if not paths & {"expect.status", "expect.exit", "expect.error"}:
+        return
     outcome = result.outcome or {}
-    is_status = any(each.path in ("expect.status", "expect.exit", "expect.error") for each in result.mismatches)
-    said = (outcome.get("stderr") or "").splitlines()
-    if is_status and said:
+    output, stderr = (outcome.get(each) or "" for each in ("output", "stderr"))
+    if not any(path.startswith("expect.output") for path in paths):
+        yield from _end_of("The tool wrote:", output)
+    if not any(path.startswith("expect.stderr") for path in paths) and stderr.strip() not in output:
+        yield from _end_of("The tool wrote to stderr:", stderr)
+
+
+def _end_of(title: str, text: str) -> Iterator[str]:
+    lines = text.splitlines()
+    if lines:
         yield ""
-        yield "The tool wrote to stderr:"
-        yield from (f"  {line[:300]}" for line in said[-10:])
+        yield title
+        yield from (f"  {line[:300]}" for line in lines[-10:])
 
 
 def summary(results: Sequence[Result], seconds: float) -> str:
