@@ -207,7 +207,7 @@ def test_other_failures_are_not_blamed_on_the_sandbox(output, said):
 def test_a_call_that_may_only_read_is_told_so(said):
     for output in ("touch: cannot touch 'x': Read-only file system", f"{WORKSPACE}/x: Read-only file system"):
         error = said(output, profile="read-only", writable=())
-        assert error is not None and "it may only read" in error.message
+        assert error is not None and "the tool may only read" in error.message
 
 
 def test_without_a_sandbox_nothing_is_blamed_on_it(said):

@@ -274,7 +274,7 @@ def _not_writable(line: str, said: str, confinement: Confinement, host: HostFact
     if not places or is_below(places[-1], (workspace,)):
         if confinement.profile == "read-only":
             return SandboxDenied(
-                "a write: it may only read", said, "call a tool that does not declare itself read-only"
+                "a write: the tool may only read", said, "call a tool that does not declare itself read-only"
             )
         return _protected(os.path.relpath(places[-1], workspace), said, confinement, workspace)
     path = places[-1]

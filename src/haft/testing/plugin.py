@@ -111,10 +111,10 @@ class ScenarioFailed(AssertionError):
 
 def _parts(result: Result) -> Iterator[tuple[str, list[str]]]:
     """Each mismatch: its part of the scenario, and its lines, with what the tool said at the end of the last."""
-    from haft.testing.scenarios import explained, stderr_lines
+    from haft.testing.scenarios import explained, last_words
 
     for index, each in enumerate(result.mismatches):
         lines = list(explained(each))
         if index == len(result.mismatches) - 1:
-            lines += stderr_lines(result)
+            lines += last_words(result)
         yield each.path, [f"E   {line}" if line else "" for line in lines]

@@ -72,7 +72,7 @@ def test_a_tool_that_leaves_half_a_file_on_a_full_disk_fails_its_scenario():
     careless = "printf '%s' one >a.txt && seq 100000 >a.txt"
     result = run(careless, "full-disk", files={"a.txt": "before"})
     assert messages(result) == [
-        "File a.txt mismatch:\nExpected: unchanged, because the scenario names no change of it\nActual: changed"
+        "File a.txt mismatch:\nExpected: unchanged, because the scenario does not name it\nActual: changed"
     ]
     careful = "seq 100000 >b.txt && mv b.txt a.txt || { rm -f b.txt; exit 1; }"
     result = run(careful, "full-disk", files={"a.txt": "before"})

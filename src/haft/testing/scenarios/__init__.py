@@ -10,7 +10,7 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.testing.scenarios.files import find_scenario_files, is_scenario_file, read_scenario_file
     from haft.testing.scenarios.junit import write_junit
-    from haft.testing.scenarios.report import explained, lines_of, place, stderr_lines, summary
+    from haft.testing.scenarios.report import explained, last_words, lines_of, place, summary
     from haft.testing.scenarios.running import run_scenario
     from haft.testing.scenarios.scenario import Answer, Mismatch, Result, Scenario
     from haft.testing.scenarios.spellings import scenarios_from
@@ -23,7 +23,7 @@ else:
         {
             "files": "find_scenario_files is_scenario_file read_scenario_file",
             "junit": "write_junit",
-            "report": "explained lines_of place stderr_lines summary",
+            "report": "explained lines_of place last_words summary",
             "running": "run_scenario",
             "scenario": "Answer Mismatch Result Scenario",
             "spellings": "scenarios_from",
@@ -43,13 +43,13 @@ __all__ = [
     "explained",
     "find_scenario_files",
     "is_scenario_file",
+    "last_words",
     "lines_of",
     "place",
     "read_scenario_file",
     "run_scenario",
     "run_scenarios",
     "scenarios_from",
-    "stderr_lines",
     "summary",
     "update_files",
     "write_junit",

@@ -12,7 +12,7 @@ from haft.testing.crashes import crash_of
 from haft.testing.scenarios.masks import masked_like, masked_value
 from haft.testing.scenarios.scenario import UNSET, Expected, ExpectedFile, Mismatch, ProgramCall, TextMatch
 from haft.testing.scenarios.snapshots import FoundFile, differences, read_file
-from haft.values import dataclass
+from haft.values import dataclass, replace
 
 _ABSENT: Final = "(no such file)"
 _MOST_SHOWN: Final = 20_000
@@ -53,10 +53,10 @@ def mismatches(expected: Expected, observed: Observed) -> tuple[Mismatch, ...]:
     )
 
 
-def _differs(path: str, what: str, expected: Any, actual: Any) -> Mismatch:
+def _differs(path: str, what: str, expected: Any, actual: Any, note: str = "") -> Mismatch:
     """A mismatch in the form that test harnesses print."""
     message = f"{what} mismatch:\nExpected: {_shown(expected)}\nActual: {_shown(actual)}"
-    return Mismatch(path, expected, actual, message)
+    return Mismatch(path, expected, actual, message, note)
 
 
 def _shown(value: Any) -> str:
@@ -190,10 +190,16 @@ def _file(at: str, path: str, expected: ExpectedFile, observed: Observed) -> Ite
         return
     if expected.target is not None and found.target != expected.target:
         yield _differs(at, f"Link {path} target", expected.target, found.target)
+    before = observed.before.get(path)
     if expected.mode is not None and found.mode != expected.mode:
-        yield _differs(f"{at}.mode", f"File {path} mode", f"{expected.mode:o}", f"{found.mode:o}")
+        note = "The call made the file." if before is None else f"Before the call: {before.mode:o}"
+        yield _differs(f"{at}.mode", f"File {path} mode", f"{expected.mode:o}", f"{found.mode:o}", note)
     if expected.content is not None:
-        yield from _content(at, path, expected.content, read_file(observed.workspace, path) or b"", observed.workspace)
+        did = "made" if before is None else "did not change" if before.digest == found.digest else "changed"
+        for each in _content(
+            at, path, expected.content, read_file(observed.workspace, path) or b"", observed.workspace
+        ):
+            yield replace(each, note=f"The call {did} the file.")
 
 
 def _content(at: str, path: str, expected: TextMatch | bytes, data: bytes, workspace: str) -> Iterator[Mismatch]:
@@ -218,9 +224,8 @@ def _other_changes(expected: Expected, observed: Observed) -> Iterator[Mismatch]
             continue
         if observed.after.get(path, observed.before.get(path)).kind == "directory" and _has_allowed(path, allowed):  # type: ignore[union-attr]
             continue
-        message = (
-            f"File {path} mismatch:\nExpected: unchanged, because the scenario names no change of it\nActual: {what}"
-        )
+        wanted = "unchanged" if path in observed.before else "no such file"
+        message = f"File {path} mismatch:\nExpected: {wanted}, because the scenario does not name it\nActual: {what}"
         yield Mismatch("expect.only_changed", "unchanged", f"{path} {what}", message)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from haft.testing.scenarios.scenario import Mismatch, Result
 
-_FEW_LINES: Final = 2
 _MOST_LINES: Final = 60
+_MOST_OF_CALL: Final = 300
 Styled = Callable[[str, str], str]
 """A text in a style: `ok`, `bad`, `warn` or `dim`."""
 
@@ -33,31 +34,42 @@ def lines_of(result: Result, styled: Styled = plain) -> Iterator[str]:
     yield f"{styled(word, style)}  {place(result)}  {result.scenario.name}  {styled(f'{result.seconds:.2f} s', 'dim')}"
     if result.skipped:
         yield f"    {result.skipped}"
+    if result.mismatches:
+        yield f"    {styled(f'call: {_call(result)}', 'dim')}"
     for each in result.mismatches:
         yield ""
         yield f"    {styled(place(result, each.path), 'dim')}"
         yield from (f"    {line}" for line in explained(each, styled))
     if result.mismatches:
-        yield from (f"    {line}" for line in stderr_lines(result))
+        yield from (f"    {line}" if line else "" for line in last_words(result))
         yield ""
 
 
 def explained(mismatch: Mismatch, styled: Styled = plain) -> Iterator[str]:
     """A mismatch; texts of several lines as a diff."""
     expected, actual = mismatch.expected, mismatch.actual
-    if not _is_long(expected, actual):
-        yield from mismatch.message.splitlines()
+    if not _are_lines(expected, actual):
+        yield from mismatch.message.replace("\n\nActual: ", "\nActual: ").splitlines()
     else:
         title = mismatch.message.partition("\n")[0]
         yield f"{title} - expected, + actual"
         yield from _diff(expected, actual, styled)
     if isinstance(expected, str) and isinstance(actual, str) and expected != actual:
         yield from _invisible(expected, actual)
+    if mismatch.note:
+        yield mismatch.note
 
 
-def _is_long(expected: Any, actual: Any) -> bool:
+def _call(result: Result) -> str:
+    """The call in one line."""
+    shown = f"{result.scenario.tool} {json.dumps(dict(result.scenario.args), ensure_ascii=False)}"
+    return shown if len(shown) <= _MOST_OF_CALL else f"{shown[:_MOST_OF_CALL]}…"
+
+
+def _are_lines(expected: Any, actual: Any) -> bool:
+    """Whether one of two texts has several lines."""
     texts = isinstance(expected, str) and isinstance(actual, str)
-    return texts and max(expected.count("\n"), actual.count("\n")) >= _FEW_LINES
+    return texts and any("\n" in text.rstrip("\n") for text in (expected, actual))
 
 
 def _diff(expected: str, actual: str, styled: Styled) -> Iterator[str]:
@@ -78,15 +90,23 @@ def _invisible(expected: str, actual: str) -> Iterator[str]:
         yield "The texts differ only in white space."
 
 
-def stderr_lines(result: Result) -> Iterator[str]:
-    """The end of what the tool wrote to stderr, if the call failed unexpectedly."""
+def last_words(result: Result) -> Iterator[str]:
+    """The end of what the tool wrote, if the call ended in another way than expected."""
+    paths = {each.path for each in result.mismatches}
+    if not paths & {"expect.status", "expect.exit", "expect.error"}:
+        return
     outcome = result.outcome or {}
-    is_status = any(each.path in ("expect.status", "expect.exit", "expect.error") for each in result.mismatches)
-    said = (outcome.get("stderr") or "").splitlines()
-    if is_status and said:
-        yield ""
-        yield "The tool wrote to stderr:"
-        yield from (f"  {line[:300]}" for line in said[-10:])
+    output, stderr = (outcome.get(each) or "" for each in ("output", "stderr"))
+    if not any(path.startswith("expect.output") for path in paths):
+        yield from _end_of("The tool wrote:" if output else "The tool wrote nothing.", output)
+    if not any(path.startswith("expect.stderr") for path in paths) and stderr.strip() not in output:
+        yield from _end_of("The tool wrote to stderr:", stderr)
+
+
+def _end_of(title: str, text: str) -> Iterator[str]:
+    yield ""
+    yield title
+    yield from (f"  {line[:300]}" for line in text.splitlines()[-10:])
 
 
 def summary(results: Sequence[Result], seconds: float) -> str:

@@ -231,6 +231,8 @@ class Mismatch:
     actual: Any
     message: str
     """The whole mismatch in words."""
+    note: str = ""
+    """What else a person wants to know, such as whether the call changed the file."""
 
     def to_json(self) -> dict[str, Any]:
         return {"path": self.path, "expected": self.expected, "actual": self.actual, "message": self.message}

@@ -1,7 +1,7 @@
 """Runs many scenarios at once, in worker processes.
 
 Each worker runs one scenario after another. If a worker dies, for example because a tool that runs in its process ends
-the process, the scenarios that have no result yet run again, each in a process of its own: so the one that ends its
+the process, the scenarios that ran at that moment run again, each in a process of its own: so the one that ends its
 process fails, and the others are not harmed.
 """
 
@@ -32,11 +32,15 @@ def run_scenarios(
     if not jobs:
         return []
     results: dict[int, Result] = {}
-    for index, result in _in_pool(scenarios, range(len(scenarios)), jobs):
-        results[index] = _reported(result, report)
-    for index in [each for each in range(len(scenarios)) if each not in results]:
-        found = dict(_in_pool(scenarios, [index], 1))
-        results[index] = _reported(found.get(index) or _ended(scenarios[index]), report)
+    waiting = list(range(len(scenarios)))
+    while waiting:
+        for index, result in _in_pool(scenarios, waiting, jobs):
+            results[index] = _reported(result, report)
+        waiting = [each for each in waiting if each not in results]
+        for index in waiting[:jobs]:  # Workers take scenarios in order: these ran when a worker died.
+            found = dict(_in_pool(scenarios, [index], 1))
+            results[index] = _reported(found.get(index) or _ended(scenarios[index]), report)
+        waiting = waiting[jobs:]
     return [results[index] for index in range(len(scenarios))]
 
 
