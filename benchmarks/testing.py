@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import entry_points
 from typing import Any
 
 from benchmarks.measure import Row, in_turns_blocking, print_table
@@ -156,10 +157,13 @@ def scenarios(place: str) -> tuple[Row, str]:
 
 
 def collecting(place: str) -> tuple[Row, str]:
-    """`pytest --collect-only` in an empty folder, with the plugin of haft and without."""
+    """`pytest --collect-only` in an empty folder, with the plugin of haft and without. Other plugins are off, because
+    the time that they take would hide a difference."""
     folder = os.path.join(place, "empty")
     os.mkdir(folder)
     words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "--rootdir", folder]
+    others = {each.name for each in entry_points(group="pytest11")} - {"haft"}
+    words += [word for name in sorted(others) for word in ("-p", f"no:{name}")]
 
     def run(*more: str) -> int:
         done = subprocess.run([*words, *more], cwd=folder, stdout=subprocess.DEVNULL)
