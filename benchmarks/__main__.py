@@ -21,6 +21,7 @@ from benchmarks.mcp import rows as over_mcp
 from benchmarks.measure import Row, in_turns, in_turns_blocking, print_table
 from benchmarks.subagents import rows as subagents
 from benchmarks.templates import rows as templates
+from benchmarks.testing import rows as testing
 from benchmarks.toolbox import rows as toolbox
 from benchmarks.unapproved import rows as unapproved
 from haft import ApprovalRequest, ToolService, tool
@@ -279,13 +280,16 @@ async def main() -> int:
         rows += of_templates
     with tempfile.TemporaryDirectory() as scratch:
         rows += await kept_answers(scratch)
+    with tempfile.TemporaryDirectory() as scratch:
+        of_testing, tested = testing(scratch)
+        rows += of_testing
     more, connections = network()
     rows += more
     more, disk = changes()
     rows += more
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}\n")
     print_table(rows)
-    print(f"\n{disk}\n{memory}\n{connections}\n{waiting}")
+    print(f"\n{disk}\n{memory}\n{connections}\n{waiting}\n{tested}")
     return 0 if all(row.kept for row in rows) and is_within else 1
 
 

@@ -25,8 +25,9 @@ cases:
 @pytest.fixture
 def run(tmp_path):
     def pytest_in(*options):
-        words = [sys.executable, "-m", "pytest", "-W", "error", "--rootdir", tmp_path, *options]
-        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        # That plugin of another package takes seconds of processor time to load.
+        words = [sys.executable, "-m", "pytest", "-p", "no:langsmith_plugin", "-W", "error", "--rootdir", tmp_path]
+        return subprocess.run([*words, *options], cwd=tmp_path, capture_output=True, text=True, check=False)
 
     return pytest_in
 

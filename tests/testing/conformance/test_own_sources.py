@@ -12,6 +12,8 @@ from haft.toolsets.formats import FORMATS
 sys.path.insert(0, str(Path(__file__).parent))
 from own_cases import CASES
 
+from sampling import today
+
 WITHOUT_FILES = {"python"}
 """The functions of installed packages."""
 
@@ -20,7 +22,7 @@ def test_every_source_has_a_case():
     assert {each.source for each in CASES} | WITHOUT_FILES == {each.name for each in FORMATS}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.source)
+@pytest.mark.parametrize("case", today(CASES, "sources of haft"), ids=lambda case: case.source)
 def test_a_source_of_haft_keeps_all_promises(case):
     verdicts = asyncio.run(check_source(case))
     failed = {each.check: each.problems for each in verdicts if each.problems}

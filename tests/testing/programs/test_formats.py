@@ -10,6 +10,8 @@ sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2] / "sandbo
 from formats import COMMAND_LINE, FORMATS, SERVER, TEMPLATE, write
 from loaded import OwnEnvironment
 
+from sampling import today
+
 PROGRAMS = {"git": [{"args": ["status"], "stdout": "M a.txt\n"}, {"args": ["apply"], "writes": {"a.txt": "b"}}]}
 FILES = {"a.txt": "b"}
 CALLS = ["git status --short", {"command": "git apply -", "stdin": "a patch", "cwd": "."}]
@@ -17,7 +19,7 @@ WRITES_NOTHING = "python-plugin"
 """The process of a Python plugin writes in the workspace only by a grant, and so do its stubs."""
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", today([*FORMATS], "stubs of formats"))
 def test_a_tool_of_each_format_meets_the_stub(passes, tmp_path, form):
     tool, programs, expect = write(tmp_path, form), PROGRAMS, {"files": FILES, "programs": CALLS}
     if form == WRITES_NOTHING:

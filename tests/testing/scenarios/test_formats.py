@@ -7,6 +7,7 @@ import pytest
 from haft.testing import check_scenario, read_scenario_file, scenarios_from
 from haft.testing.scenarios import run_scenario
 from haft.values import replace
+from sampling import today
 
 CONTENT = 'console.log("hello")\nmore code'
 WANTED = 'console.log("goodbye")\nmore code'
@@ -208,7 +209,7 @@ def tool(request, tmp_path):
 
 
 @pytest.mark.every_user
-@pytest.mark.parametrize("tool", FORMATS, indirect=True)
+@pytest.mark.parametrize("tool", today([*FORMATS], "scenarios of formats"), indirect=True)
 def test_the_same_scenario_runs_against_every_format(tool, tmp_path):
     own, harness, printed = (scenarios_from({**tool, **one}, directory=str(tmp_path))[0] for one in SPELLINGS.values())
     assert own == harness == printed

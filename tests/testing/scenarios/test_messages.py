@@ -15,10 +15,12 @@ from haft.testing.scenarios import lines_of
 sys.path.insert(0, str(Path(__file__).parent))
 from broken_tools import TOOLS
 
+from sampling import today
+
 MESSAGES = Path(__file__).parent / "messages"
 
 
-@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("name", today([*TOOLS], "broken tools"))
 def test_a_report_says_what_is_wrong_with_a_tool(name, tmp_path, monkeypatch):
     monkeypatch.setenv("HAFT_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
