@@ -20,7 +20,10 @@ LEAST: Final = -(2**63)
 MOST: Final = 2**63 - 1
 """Larger integers are not ones that every JSON library can read."""
 _ALPHABET: Final = st.characters(codec="utf-8")
-_LONGEST: Final = 2_000
+_MOST_DRAWN: Final = 500
+"""How many different characters a long text has at most; then they repeat."""
+_LONGEST: Final = 100_000
+"""Texts that must be longer are not made."""
 
 
 def _joined(*parts: SearchStrategy[Any], by: str) -> SearchStrategy[str]:
@@ -69,7 +72,13 @@ def texts(schema: Mapping[str, Any], names: Sequence[str], missed: Callable[[str
             missed(f"pattern {pattern!r}")
         else:
             return found.filter(lambda text: len(text) >= least and (most is None or len(text) <= most))
-    plain = st.text(_ALPHABET, min_size=least, max_size=min(most, _LONGEST) if most is not None else max(least, 40))
+    if least > _LONGEST:
+        missed(f"minLength {least}")
+        return st.nothing()
+    drawn = min(least, _MOST_DRAWN)
+    plain = st.text(_ALPHABET, min_size=drawn, max_size=max(drawn, 40 if most is None else min(most, _MOST_DRAWN)))
+    if least > drawn:  # hypothesis cannot make texts as long as this.
+        plain = plain.map(lambda text: (text * (least // len(text) + 1))[:least])
     fitting = ([each for each in some if least <= len(each) <= (most or len(each))] for some in (names, ODD_TEXTS))
     options = [plain, *(st.sampled_from(some) for some in fitting if some)]
     form = schema.get("format")
