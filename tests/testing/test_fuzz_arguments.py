@@ -130,6 +130,12 @@ SCHEMAS = {
     "lookaheads": required(s={"type": "string", "pattern": "^(?=.*[0-9])(?!.*x)[a-z0-9]{4,6}$"}),
     "a long text": required(s={"type": "string", "minLength": 20_000, "maxLength": 20_001}),
     "a long list": required(a={"type": "array", "minItems": 20_000, "items": {"type": "boolean"}}),
+    "a named group": required(s={"type": "string", "pattern": "^(?<year>[0-9]{4})$"}),
+    "huge numbers": required(n={"type": "number", "maximum": 10**400}, i={"type": "integer", "minimum": -(10**400)}),
+    "tiny steps": required(n={"type": "number", "multipleOf": 1e-9, "minimum": -1e300, "maximum": 1e300}),
+    "many different items": required(
+        a={"type": "array", "items": {"type": "integer"}, "uniqueItems": True, "minItems": 60}
+    ),
     "a tree": of({"tree": {"$ref": "#/$defs/tree"}}, required=["tree"], **{"$defs": {"tree": TREE}}),
     "anchor": of({"n": {"$ref": "#small"}}, required=["n"], **{"$defs": {"x": {"$anchor": "small", "maximum": 3}}}),
     "unevaluatedProperties": of(allOf=[required(a={"const": 1})], unevaluatedProperties=False),
@@ -217,6 +223,10 @@ def test_every_keyword_of_every_draft_is_known():
         schema = {name: True for name in each.get("properties", {}) if name not in OLD}
         assert unknown_keywords(schema) == []
     assert len(every) > 10 and unknown_keywords(dict.fromkeys(OLD, True)) == [*OLD]
+
+
+def test_a_wrong_example_in_a_schema_is_left_as_it_is():
+    assert "wrong" in made(broken(Arguments({**SCHEMAS["minimum"], "default": "wrong"}).valid))
 
 
 @pytest.mark.parametrize("name", ["pydantic", "minimum", "a tree", "enum"])

@@ -52,6 +52,7 @@ _MOST_SCHEMAS: Final = 3_000
 _MOST_ITEMS: Final = 6
 _MOST_DRAWN: Final = 50
 """How many different items a long list has at most; then they repeat. hypothesis cannot make many."""
+_MOST_UNIQUE: Final = 500
 _MOST_PARTS: Final = 100_000
 """Longer lists, and texts, are not made."""
 _MOST_NESTED: Final = 30
@@ -165,7 +166,8 @@ class Arguments:
         most = min(_count(schema, "maxItems", least + _MOST_ITEMS), max(least, len(heads)) + _MOST_ITEMS)
         if most < least:
             return st.nothing()
-        if least > _MOST_PARTS:
+        is_unique = schema.get("uniqueItems") is True
+        if least > (_MOST_UNIQUE if is_unique else _MOST_PARTS):
             self._miss(f"minItems {least}")
             return st.nothing()
         tail = st.nothing() if items is False else self._strategy(items)
@@ -178,15 +180,18 @@ class Arguments:
         def made(draw: Callable[[SearchStrategy[Any]], Any]) -> list[Any]:
             largest = most if self._depth <= 1 else min(most, max(least, len(heads)) + _DEEPEST - self._depth)
             size = draw(st.integers(least, max(least, largest))) if items is not False else min(len(heads), most)
-            drawn = range(min(size, len(heads) + _MOST_DRAWN))
-            values = [draw(heads[at]) if at < len(heads) else draw(tail) for at in drawn]
-            more = itertools.cycle(values[len(heads) :])
-            values += itertools.islice(more, size - len(values))
+            values = [draw(each) for each in heads[:size]]
+            left = size - len(values)
+            if is_unique and left:
+                values += draw(st.lists(tail, min_size=max(0, least - len(heads)), max_size=left, unique_by=_written))
+            else:
+                more = [draw(tail) for _at in range(min(left, _MOST_DRAWN))]
+                values += itertools.islice(itertools.cycle(more), left)
             for at in range(wanted if inside is not None else 0):
                 place = len(heads) + at
                 assert inside is not None
                 values[place : place + 1] = [draw(inside)]
-            return _unique(values) if schema.get("uniqueItems") is True else values
+            return _unique(values) if is_unique else values
 
         return self._nested(made)
 
@@ -269,7 +274,11 @@ def _dependent(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unique(values: Sequence[Any]) -> list[Any]:
-    return list({json.dumps(each, sort_keys=True): each for each in values}.values())
+    return list({_written(each): each for each in values}.values())
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def _without(schema: Mapping[str, Any], *keys: str) -> dict[str, Any]:

@@ -17,6 +17,8 @@ ODD_TEXTS: Final = (
 )
 ODD_NUMBERS: Final = (0, -1, 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63), 100, 1000)
 LEAST: Final = -(2**63)
+_LARGEST: Final = 1e308
+_MOST_STEPS: Final = 1e15
 MOST: Final = 2**63 - 1
 """Larger integers are not ones that every JSON library can read."""
 _ALPHABET: Final = st.characters(codec="utf-8")
@@ -93,6 +95,7 @@ def _as_python(pattern: str) -> str:
     """A pattern of JSON Schema as Python writes it."""
     pattern = re.sub(r"\\p\{L[ulto]?\}", "[A-Za-z]", pattern)
     pattern = re.sub(r"\\p\{N[dlo]?\}", "[0-9]", pattern)
+    pattern = re.sub(r"\(\?<(?![=!])", "(?P<", pattern)
     return re.sub(r"(?<!\\)\$$", r"\\Z", pattern)
 
 
@@ -121,8 +124,8 @@ def numbers(schema: Mapping[str, Any]) -> SearchStrategy[float]:
     least, most = _bounds(schema)
     step = schema.get("multipleOf")
     if isinstance(step, int | float) and step > 0:
-        low = -1_000_000 if least is None else math.ceil(least / step)
-        high = 1_000_000 if most is None else math.floor(most / step)
+        low = -1_000_000 if least is None else math.ceil(_within(least / step, _MOST_STEPS))
+        high = 1_000_000 if most is None else math.floor(_within(most / step, _MOST_STEPS))
         return st.integers(low, high).map(lambda each: each * step) if low <= high else st.nothing()
     if least is not None and most is not None and least > most:
         return st.nothing()
@@ -153,7 +156,11 @@ def _bounds(schema: Mapping[str, Any]) -> tuple[float | None, float | None]:
 
 
 def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return _within(value, _LARGEST) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _within(value: float, largest: float) -> float:
+    return max(-largest, min(largest, value))
 
 
 def _size(schema: Mapping[str, Any], key: str, otherwise: Any) -> Any:
