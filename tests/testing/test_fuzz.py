@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -55,6 +56,48 @@ def half(n: Literal[-1, 2, 5]) -> dict[str, int]:
         raise ValueError("n must not be negative")
     return {"half": n / 2 if n > 3 else 1}
 '''
+
+SOUND = """open('made', 'a').write(str(n))
+import socket
+try:
+    socket.create_connection(("127.0.0.1", {port}), 5)
+except OSError:
+    print(len(os.listdir()))
+else:
+    raise SystemError("there is a network")
+assert n < 9 and "SECRET_OF_A_PERSON" not in os.environ
+"""
+SERVER = """
+import json, sys
+NUMBER = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"], "additionalProperties": False}
+OTHER = {"peek": {"annotations": {"readOnlyHint": True}}, "promise": {"outputSchema": {"type": "object"}}}
+OTHER["trusting"] = {}
+TOOLS = [{"name": name, "description": "Does it.", "inputSchema": NUMBER, **more} for name, more in OTHER.items()]
+
+def answered(method, params):
+    if method == "initialize":
+        info = {"name": "s", "version": "1"}
+        return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": info}
+    if method == "tools/list":
+        return {"tools": TOOLS}
+    if method != "tools/call":
+        return {}
+    content = {"content": [{"type": "text", "text": "seen"}]}
+    n = params["arguments"].get("n")
+    if params["name"] == "trusting":
+        n + 1
+    elif params["name"] == "promise":
+        return content if n == 2 else {**content, "structuredContent": {}}
+    elif n == 2:
+        open("made", "w")
+    return content
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        result = answered(message["method"], message.get("params"))
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
 
 
 def amp(folder, name, code):
@@ -158,12 +201,57 @@ def test_functions_that_write_though_they_only_read_and_that_break_their_output_
 
 def test_nothing_is_found_in_a_sound_tool_and_nothing_stays_of_its_calls(sandbox, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    path = amp(tmp_path, "sound", "open('made', 'a').write(str(n))\nprint(len(os.listdir()))\nassert n < 9")
-    before = sorted(os.listdir(tmp_path))
-    report = fuzz("", path, tmp_path, examples=8)
+    monkeypatch.setenv("SECRET_OF_A_PERSON", "x")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        path = amp(tmp_path, "sound", SOUND.format(port=listening.getsockname()[1]))
+        before = sorted(os.listdir(tmp_path))
+        report = fuzz("", path, tmp_path, examples=8)
     assert (report.tool, report.findings, report.refused) == ("tb__sound", [], 0)
     assert report.done > 2 and report.calls == report.done + report.invalid
     assert sorted(os.listdir(tmp_path)) == before
+
+
+def mcp(folder, **server):
+    """A configuration file with the server `s`."""
+    (folder / "server.py").write_text(SERVER)
+    path = folder / ".mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"s": {"command": "python3", "args": ["./server.py"], **server}}}))
+    return str(path)
+
+
+def test_tools_of_an_mcp_server(sandbox, tmp_path):
+    path = mcp(tmp_path)
+    report = fuzz("mcp__s__peek", path, tmp_path, examples=4)
+    assert kinds(report) == [("changed", "", {"n": 2})], "its server says that it only reads"
+    assert "the sandbox denied a write" in report.findings[0].problem.message
+    report = fuzz("mcp__s__promise", path, tmp_path, examples=4)
+    assert kinds(report) == [("not-json", "", {"n": 2})]
+    report = fuzz("mcp__s__trusting", path, tmp_path, examples=3)
+    assert [(each.problem.kind, each.is_valid) for each in report.findings] == [("crash", False)]
+    found = results(tmp_path)
+    assert len(found) == 3 and all(each.mismatches for each in found)
+
+
+def test_an_mcp_server_that_does_not_start(tmp_path):
+    path = mcp(tmp_path, command="sh", args=["-c", "echo there is no key >&2; exit 3"])
+    with pytest.raises(BadUsage, match=r"`mcp__s__peek` cannot be called: .* exited 3 .*: there is no key"):
+        fuzz("mcp__s__peek", path, tmp_path)
+
+
+def test_a_tool_with_grants_is_called_only_if_a_person_really_wants_that(sandbox, tmp_path):
+    path = mcp(tmp_path, grant={"network": True})
+    with pytest.raises(BadUsage, match="grants it more than the workspace") as refused:
+        fuzz("mcp__s__peek", path, tmp_path)
+    assert "--really" in refused.value.hint
+    assert fuzz("mcp__s__promise", path, tmp_path, examples=1, really=True).calls
+
+
+def test_a_schema_that_nothing_fits_is_an_error_that_says_why(sandbox, tmp_path):
+    schema = {"type": "object", "properties": {"n": {"type": "array", "minItems": 10**6}}, "required": ["n"]}
+    path = amp(tmp_path, "endless", "print(n)")
+    Path(path).write_text(Path(path).read_text().replace(json.dumps(NUMBER), json.dumps(schema)))
+    with pytest.raises(BadUsage, match=r"no arguments that fit the schema of `tb__endless`.*: minItems 1000000"):
+        fuzz("tb__endless", path, tmp_path)
 
 
 def test_the_same_seed_makes_the_same_calls(sandbox, tmp_path):
@@ -182,7 +270,7 @@ def test_the_end_of_a_command_line_says_nothing_about_the_shell(sandbox, tmp_pat
     ("tool", "files", "message"),
     [
         ("task", [], "Sub-agents not enabled"),
-        ("mcp__far__add", [".mcp.json"], "another machine|no tool"),
+        ("mcp__far__add", [".mcp.json"], "another machine"),
         ("nothing", [], "no tool called"),
     ],
 )

@@ -13,9 +13,12 @@ from hypothesis.errors import Unsatisfiable
 from pydantic import BaseModel, Field
 
 from haft.schema import validator_for, why_not_json
-from haft.testing.fuzz.arguments import Arguments
+from haft.testing.fuzz.arguments import Arguments, unknown_keywords
 from haft.testing.fuzz.invalid import broken
 from haft.testing.fuzz.merging import References, merged
+
+OLD = ("divisibleBy", "disallow", "extends")
+"""Keywords of draft 3, which later drafts no longer have."""
 
 
 class Colour(enum.Enum):
@@ -104,12 +107,17 @@ SCHEMAS = {
         **required(a={"type": "array", "items": [{"type": "null"}], "additionalItems": {"const": 2}}),
     },
     "contains": required(a={"type": "array", "contains": {"const": 5}, "minContains": 2, "items": {"type": "integer"}}),
+    "unevaluatedItems": required(a={"type": "array", "prefixItems": [{"const": 1}], "unevaluatedItems": False}),
     "uniqueItems": required(a={"type": "array", "items": {"enum": [1, 2, 3]}, "uniqueItems": True}),
     "patternProperties": of(patternProperties={"^x-[a-z]$": {"type": "integer"}}, additionalProperties=False),
     "propertyNames": of(propertyNames={"pattern": "^[ab]{2}$"}, additionalProperties={"const": 1}, minProperties=1),
     "maxProperties": of({"a": {}, "b": {}, "c": {}}, maxProperties=1),
     "dependentRequired": of({"a": {"const": 1}, "b": {"const": 2}}, dependentRequired={"a": ["b"]}),
     "dependentSchemas": of({"a": {"const": 1}}, dependentSchemas={"a": {"required": ["b"]}}),
+    "dependencies": {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        **of({"a": {"const": 1}}, dependencies={"a": {"required": ["b"]}, "b": ["c"]}),
+    },
     "allOf": of(allOf=[{"properties": {"a": {"minimum": 3}}}, required(a={"type": "integer", "maximum": 5})]),
     "anyOf": of(anyOf=[required(a={"type": "integer"}), required(b={"type": "string"})]),
     "oneOf": of(oneOf=[required(k={"const": 1}, a={"type": "integer"}), required(k={"const": 2})]),
@@ -119,6 +127,15 @@ SCHEMAS = {
         **{"if": {"properties": {"k": {"const": 1}}}, "then": {"required": ["a"]}, "else": {"required": ["b"]}},
     ),
     "not": required(n={"not": {"type": ["string", "object"]}}),
+    "lookaheads": required(s={"type": "string", "pattern": "^(?=.*[0-9])(?!.*x)[a-z0-9]{4,6}$"}),
+    "a long text": required(s={"type": "string", "minLength": 20_000, "maxLength": 20_001}),
+    "a long list": required(a={"type": "array", "minItems": 20_000, "items": {"type": "boolean"}}),
+    "a named group": required(s={"type": "string", "pattern": "^(?<year>[0-9]{4})$"}),
+    "huge numbers": required(n={"type": "number", "maximum": 10**400}, i={"type": "integer", "minimum": -(10**400)}),
+    "tiny steps": required(n={"type": "number", "multipleOf": 1e-9, "minimum": -1e300, "maximum": 1e300}),
+    "many different items": required(
+        a={"type": "array", "items": {"type": "integer"}, "uniqueItems": True, "minItems": 60}
+    ),
     "a tree": of({"tree": {"$ref": "#/$defs/tree"}}, required=["tree"], **{"$defs": {"tree": TREE}}),
     "anchor": of({"n": {"$ref": "#small"}}, required=["n"], **{"$defs": {"x": {"$anchor": "small", "maximum": 3}}}),
     "unevaluatedProperties": of(allOf=[required(a={"const": 1})], unevaluatedProperties=False),
@@ -181,6 +198,35 @@ def test_a_schema_that_nothing_fits_makes_nothing():
     for schema in (required(a=False), required(n={"type": "integer", "minimum": 3, "maximum": 2}), never):
         with pytest.raises(Unsatisfiable):
             made(Arguments(schema).valid)
+
+
+@pytest.mark.parametrize(
+    ("schema", "named"),
+    [
+        ({"type": "string", "minLength": 10**7}, "minLength 10000000"),
+        ({"type": "array", "minItems": 10**7}, "minItems 10000000"),
+        ({"type": "array", "contains": {"const": 1}, "minContains": 10**7}, "minContains 10000000"),
+        ({"type": "object", "minProperties": 10**7}, "minProperties 10000000"),
+    ],
+)
+def test_values_that_would_be_too_large_are_not_made(schema, named):
+    arguments = Arguments(required(n=schema))
+    with pytest.raises(Unsatisfiable):
+        made(arguments.valid)
+    assert named in arguments.not_followed
+
+
+def test_every_keyword_of_every_draft_is_known():
+    registry = pytest.importorskip("jsonschema_specifications").REGISTRY
+    every = [registry[uri].contents for uri in registry]
+    for each in every:
+        schema = {name: True for name in each.get("properties", {}) if name not in OLD}
+        assert unknown_keywords(schema) == []
+    assert len(every) > 10 and unknown_keywords(dict.fromkeys(OLD, True)) == [*OLD]
+
+
+def test_a_wrong_example_in_a_schema_is_left_as_it_is():
+    assert "wrong" in made(broken(Arguments({**SCHEMAS["minimum"], "default": "wrong"}).valid))
 
 
 @pytest.mark.parametrize("name", ["pydantic", "minimum", "a tree", "enum"])

@@ -29,6 +29,21 @@ def test_scenarios(haft):
     assert [each["passed"] for each in found] == [True, False, False]
 
 
+def test_a_fuzzed_tool(haft):
+    tool = haft.workspace / "picky"
+    described = {"name": "picky", "description": "Prints.", "inputSchema": {"type": "object", "x": 1}}
+    tool.write_text(
+        f"#!/bin/sh\n[ $TOOLBOX_ACTION = describe ] && echo '{json.dumps(described)}' && exit\nkill -9 $$\n"
+    )
+    tool.chmod(0o755)
+    words = ["tools", "fuzz", "./picky", "--examples", "1", "--seed", "1", "--json"]
+    for is_known in (False, True):
+        found = haft(*words).json
+        fits("fuzz-report", found)
+        ((kind, known, scenario),) = ((each["kind"], each["known"], each["scenario"]) for each in found["findings"])
+        assert (kind, known, scenario) == ("crash", is_known, "./tb__picky.found-1.scenario.yaml")
+
+
 def test_tools_and_definitions(haft):
     fits("tools", haft("tools", "list", "--all", "--json").json)
     fits("tools", haft("tools", "search", "file", "--json").json)

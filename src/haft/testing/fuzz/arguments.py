@@ -8,6 +8,7 @@ those that do not fit, and counts them.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -49,6 +50,11 @@ _OF_TYPE: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _MOST_SCHEMAS: Final = 3_000
 _MOST_ITEMS: Final = 6
+_MOST_DRAWN: Final = 50
+"""How many different items a long list has at most; then they repeat. hypothesis cannot make many."""
+_MOST_UNIQUE: Final = 500
+_MOST_PARTS: Final = 100_000
+"""Longer lists, and texts, are not made."""
 _MOST_NESTED: Final = 30
 _DEEPEST: Final = 3
 """Below this depth, lists and maps are as short as they may be, so that schemas that contain themselves end."""
@@ -74,7 +80,7 @@ class Arguments:
         self._names = names
         self._made: dict[str, SearchStrategy[Any]] = {}
         self._depth = 0
-        self.not_followed: dict[str, None] = dict.fromkeys(_unknown(schema))
+        self.not_followed: dict[str, None] = dict.fromkeys(unknown_keywords(schema))
         """The keywords that have no effect on what is made."""
         self.valid = self._strategy(schema)
 
@@ -89,7 +95,7 @@ class Arguments:
         key = json.dumps(schema, sort_keys=True, default=str)
         if key not in self._made:
             if len(self._made) >= _MOST_SCHEMAS:
-                self._miss("references that never end")
+                self._miss(f"more than {_MOST_SCHEMAS:,} combinations of its parts")
                 return st.nothing()
             self._made[key] = st.deferred(lambda: self._build(schema))
         return self._made[key]
@@ -114,11 +120,14 @@ class Arguments:
             rest = _without(schema, "if", "then", "else")
             then = merged((rest, schema["if"], schema.get("then", True)))
             return st.one_of(self._strategy(then), self._strategy(merged((rest, schema.get("else", True)))))
-        dependent = schema.get("dependentSchemas")
-        if isinstance(dependent, Mapping) and dependent:
+        older = {key: each for key, each in (schema.get("dependencies") or {}).items() if not isinstance(each, list)}
+        dependent = {**older, **(schema.get("dependentSchemas") or {})}
+        if dependent:
             name = next(iter(dependent))
             left = dict(list(dependent.items())[1:_MOST_DEPENDENT])
             rest = {**_without(schema, "dependentSchemas"), **({"dependentSchemas": left} if left else {})}
+            if older:
+                rest["dependencies"] = _without(schema["dependencies"], *older)
             with_it = merged((rest, {"type": "object", "required": [name]}, dependent[name]))
             without = merged((rest, {"properties": {name: False}}))
             return st.one_of(self._strategy(with_it), self._strategy(without))
@@ -149,7 +158,7 @@ class Arguments:
                 return st.nothing()
 
     def _array(self, schema: Mapping[str, Any]) -> SearchStrategy[Any]:
-        items, first = schema.get("items", True), schema.get("prefixItems")
+        items, first = schema.get("items", schema.get("unevaluatedItems", True)), schema.get("prefixItems")
         if isinstance(items, list):  # Until draft 2019-09.
             first, items = items, schema.get("additionalItems", True)
         heads = [self._strategy(each) for each in first or ()]
@@ -157,19 +166,32 @@ class Arguments:
         most = min(_count(schema, "maxItems", least + _MOST_ITEMS), max(least, len(heads)) + _MOST_ITEMS)
         if most < least:
             return st.nothing()
+        is_unique = schema.get("uniqueItems") is True
+        if least > (_MOST_UNIQUE if is_unique else _MOST_PARTS):
+            self._miss(f"minItems {least}")
+            return st.nothing()
         tail = st.nothing() if items is False else self._strategy(items)
         wanted = _count(schema, "minContains", 1) if "contains" in schema else 0
+        if wanted > _MOST_DRAWN:
+            self._miss(f"minContains {wanted}")
+            return st.nothing()
         inside = self._strategy(schema.get("contains", True)) if wanted else None
 
         def made(draw: Callable[[SearchStrategy[Any]], Any]) -> list[Any]:
             largest = most if self._depth <= 1 else min(most, max(least, len(heads)) + _DEEPEST - self._depth)
             size = draw(st.integers(least, max(least, largest))) if items is not False else min(len(heads), most)
-            values = [draw(heads[at]) if at < len(heads) else draw(tail) for at in range(size)]
+            values = [draw(each) for each in heads[:size]]
+            left = size - len(values)
+            if is_unique and left:
+                values += draw(st.lists(tail, min_size=max(0, least - len(heads)), max_size=left, unique_by=_written))
+            else:
+                more = [draw(tail) for _at in range(min(left, _MOST_DRAWN))]
+                values += itertools.islice(itertools.cycle(more), left)
             for at in range(wanted if inside is not None else 0):
                 place = len(heads) + at
                 assert inside is not None
                 values[place : place + 1] = [draw(inside)]
-            return _unique(values) if schema.get("uniqueItems") is True else values
+            return _unique(values) if is_unique else values
 
         return self._nested(made)
 
@@ -184,6 +206,9 @@ class Arguments:
             values.setdefault(name, rest)
         optional = [name for name in values if name not in required and named.get(name) is not False]
         least = _count(schema, "minProperties", 0)
+        if least > len(values) + _MOST_DRAWN:
+            self._miss(f"minProperties {least}")
+            return st.nothing()
         most = _count(schema, "maxProperties", len(values) + _MOST_ITEMS)
         keys = self._names_of(schema)
         more = [(texts({"pattern": each}, (), self._miss), self._strategy(value)) for each, value in patterns.items()]
@@ -249,7 +274,11 @@ def _dependent(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unique(values: Sequence[Any]) -> list[Any]:
-    return list({json.dumps(each, sort_keys=True): each for each in values}.values())
+    return list({_written(each): each for each in values}.values())
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def _without(schema: Mapping[str, Any], *keys: str) -> dict[str, Any]:
@@ -273,7 +302,7 @@ _SINGLE: Final = (
 )
 
 
-def _unknown(schema: Any) -> list[str]:
+def unknown_keywords(schema: Any) -> list[str]:
     """The keywords of a schema, at any depth, that are neither followed nor without effect."""
     found: dict[str, None] = {}
     waiting = [schema]

@@ -8,17 +8,16 @@ temporary workspace itself, which is made anew after each call that changed it.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
-from haft.contracts import NO_GRANTS, BadUsage, Listing, Outcome, ToolSpec, UnknownTool
-from haft.service import SyncToolService, ToolService
+from haft.contracts import NO_GRANTS, BadUsage, Listing, Outcome, ToolSpec
+from haft.service import SyncToolService, ToolService, unknown_tool
 from haft.testing.scenarios.running import loading_of
 from haft.testing.scenarios.scenario import GivenFile, Scenario
 from haft.testing.scenarios.snapshots import FoundFile, differences, snapshot
-from haft.testing.scenarios.world import World, write_files
+from haft.testing.scenarios.world import World, remove_tree, write_files
 from haft.testing.unguarded import unguard
 from haft.values import dataclass
 
@@ -31,6 +30,7 @@ SAMPLES: Final[Mapping[str, GivenFile]] = {
 }
 """The files in the temporary workspace. Texts among the arguments are sometimes their names."""
 NAMES: Final = (*SAMPLES, "folder")
+_ELSEWHERE: Final = "it works on another machine, and haft cannot take back what it does there"
 _SETTINGS: Final = {"approval.expires_seconds": 0.0, "plugin_policy.allow_bash_tools": True}
 
 
@@ -55,6 +55,8 @@ class Calls:
         self._really = really
         self._has_layers = True
         self._world: World | None = None
+        self._remote: list[str] = []
+        """The MCP servers on other machines that are left out."""
         self._before: Mapping[str, FoundFile] = {}
         self._service: ToolService | None = None
         self._blocking: SyncToolService | None = None
@@ -76,6 +78,11 @@ class Calls:
     def _open(self, *, approves: bool) -> None:
         assert self._world is not None
         loading = loading_of(self._scenario)
+        providers = loading.settings.get("providers", {})
+        self._remote = [] if self._really else [key for key, each in providers.items() if "url" in each]
+        if self._remote:  # They are not even asked for their tools.
+            kept = {key: each for key, each in providers.items() if key not in self._remote}
+            loading.settings["providers"] = kept
         self._service = ToolService.open(
             self._world.workspace,
             home=self._world.state,
@@ -90,16 +97,15 @@ class Calls:
         self.spec = self._listing(self._scenario.tool).spec
         name = self.spec.name
         if not self._really and (why := self._why_not_held()) is not None:
-            raise BadUsage(
-                f"`{name}` was not fuzzed: {why}",
-                hint="`--really` calls it with arguments made by chance nevertheless",
-            )
+            raise _not_held(name, why)
         self._blocking._on_loop(lambda: unguard(self._service, name))  # type: ignore[arg-type]
 
     def _listing(self, name: str) -> Listing:
         """The tool with this name; for "", the only one that was loaded."""
         assert self._blocking is not None
         found = [each for each in self._blocking.tools(all=True) if each.spec.name == name]
+        if name and not found and self._blocking.look_again(name):  # Starts the MCP server that may have the tool.
+            return self._listing(name)
         if not name:
             found = [each for each in self._blocking.tools(all=True) if each.spec.provenance != "builtin"]
             if len(found) != 1:
@@ -107,7 +113,13 @@ class Calls:
                 names = ", ".join(f"`{each.spec.name}`" for each in found) or "no tool"
                 raise BadUsage(f"{path} has {names}", hint=f"`haft tools fuzz NAME --load {path}` takes one of them")
         if not found:
-            raise UnknownTool(name, (each.spec.name for each in self._blocking.tools()))
+            if any(name.startswith(f"mcp__{each}__") for each in self._remote):
+                raise _not_held(name, _ELSEWHERE)
+            known = self._blocking.tools(all=True)
+            server = next((each for each in known if each.reason and name.startswith(f"{each.spec.name}__")), None)
+            if server is not None:
+                raise BadUsage(f"`{name}` cannot be called: {server.reason}")
+            raise unknown_tool(name, known)
         listing = max(found, key=lambda each: each.enabled)
         if not listing.enabled:
             raise BadUsage(f"`{listing.spec.name}` cannot be called: {listing.why_not}")
@@ -119,7 +131,7 @@ class Calls:
         assert self._service is not None
         assert self._blocking is not None
         if spec.hosting == "remote":
-            return "it works on another machine, and haft cannot take back what it does there"
+            return _ELSEWHERE
         if spec.delegates or (spec.kind == "builtin" and spec.name == "task"):
             return "its work is done by other calls, and by models that cost money"
         if spec.provenance == "builtin" and spec.hosting == "in-process":
@@ -181,7 +193,7 @@ class Calls:
         assert self._world is not None
         for entry in os.scandir(self._world.workspace):
             if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path, ignore_errors=True)
+                remove_tree(entry.path)
             else:
                 os.unlink(entry.path)
         write_files(self._world.workspace, SAMPLES)
@@ -204,6 +216,12 @@ class Calls:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _not_held(name: str, why: str) -> BadUsage:
+    return BadUsage(
+        f"`{name}` was not fuzzed: {why}", hint="`--really` calls it with arguments made by chance nevertheless"
+    )
 
 
 def _is_unanswered(outcome: Outcome) -> bool:

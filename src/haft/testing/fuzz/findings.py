@@ -19,6 +19,8 @@ from haft.values import dataclass
 Kind = Literal["crash", "hang", "limit", "changed", "not-json", "broken-result"]
 _BROKEN_MCP: Final = re.compile(r"^the result of `.*` of the MCP server `.*` is not valid: (.*)", re.DOTALL)
 _NOT_JSON: Final = re.compile(r"cannot be written as JSON|too deeply to be written as JSON|no structured content")
+_DENIED_WRITE: Final = re.compile(r"the sandbox denied a write.*", re.DOTALL)
+"""The process of an MCP server cannot write without a grant."""
 _MOST_PATHS: Final = 5
 
 
@@ -50,9 +52,11 @@ def problem_of(
         return Problem("hang", "", f"the call did not end within {timeout:g} s")
     if error.get("code") == "limit-exceeded":
         return Problem("limit", str(outcome["limits"]["hit"]), message)
-    if changed and spec.effects.readonly:
+    if changed and says_readonly(spec):
         shown = ", ".join(changed[:_MOST_PATHS]) + (", …" if len(changed) > _MOST_PATHS else "")
         return Problem("changed", "", f"the tool says that it only reads, and it changed {shown}")
+    if says_readonly(spec) and (found := _DENIED_WRITE.search(message)):
+        return Problem("changed", "", f"the tool says that it only reads, and {found[0]}")
     if spec.kind == "mcp" and (found := _BROKEN_MCP.match(message)):
         return _broken(found[1])
     if _NOT_JSON.search(message) and spec.output_schema is not None:
@@ -60,6 +64,12 @@ def problem_of(
     if (sign := crash_of(outcome)) is not None:
         return Problem("crash", sign, message or sign)
     return _broken_result(spec, outcome) if is_valid else None
+
+
+def says_readonly(spec: ToolSpec) -> bool:
+    """Whether the tool itself says that it only reads, also if haft does not believe its MCP server."""
+    annotations = spec.meta.get("mcp", {}).get("definition", {}).get("annotations") or {}
+    return spec.effects.readonly or annotations.get("readOnlyHint") is True
 
 
 def _broken_result(spec: ToolSpec, outcome: Mapping[str, Any]) -> Problem | None:

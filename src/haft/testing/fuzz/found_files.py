@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -106,14 +107,14 @@ def _brings_about(finding: Finding, form: Mapping[str, Any], directory: str) -> 
         case "limit":
             return code == "limit-exceeded"
         case "changed":
-            return "expect.only_changed" in paths
+            return "expect.only_changed" in paths or code == "sandbox-denied"
         case "not-json" | "broken-result":
             return "expect.result" in paths or code == "tool-failed"
 
 
 def _text(form: Mapping[str, Any], finding: Finding) -> str:
     """The scenario as YAML, each part on one line."""
-    about = " ".join(finding.problem.message.split())[:200]
+    about = textwrap.shorten(finding.problem.message.partition("\n")[0], 200, placeholder=" …")
     lines = [f"# Found by `haft tools fuzz {form['tool']}`: {about}"]
     if not finding.is_valid:
         lines.append("# The arguments break the schema of the tool: it should refuse them with a message.")

@@ -17,9 +17,11 @@ def broken(valid: SearchStrategy[Any]) -> SearchStrategy[Any]:
 
     def made(draw: Callable[[SearchStrategy[Any]], Any]) -> Any:
         arguments = copy.deepcopy(draw(valid))
+        if not isinstance(arguments, dict):  # A wrong example in the schema.
+            return arguments
         places = list(_places(arguments))
         action = draw(st.sampled_from(("replace", "remove", "add"))) if places else "add"
-        if action == "add" or not isinstance(arguments, dict):
+        if action == "add":
             return {**arguments, draw(st.from_regex(r"[a-z]{1,4}", fullmatch=True)): draw(ANY_VALUE)}
         holder, key = draw(st.sampled_from(places))
         if action == "remove":

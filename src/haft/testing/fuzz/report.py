@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from haft.testing.scenarios.report import Styled, plain
 from haft.values import dataclass, field
 
 _LONGEST_SHOWN: Final = 400
+_LINE: Final = re.compile(r"in line \d+$")
 
 
 @dataclass
@@ -39,6 +41,21 @@ class Finding:
 
 
 @dataclass
+class Made:
+    """How many arguments were made, and how many of them were discarded before a call."""
+
+    made: int = 0
+    discarded: int = 0
+
+    @property
+    def share(self) -> str:
+        return f"{round(100 * self.discarded / self.made)} % of {self.made:,}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"made": self.made, "discarded": self.discarded}
+
+
+@dataclass
 class Report:
     """What came of fuzzing one tool."""
 
@@ -55,10 +72,10 @@ class Report:
     """How many calls with valid arguments had one of the problems."""
     invalid: int = 0
     """How many calls had arguments that break the schema."""
-    made: int = 0
-    """How many arguments were made."""
-    discarded: int = 0
-    """How many of them were discarded, because they do not fit the schema."""
+    of_valid: Made = field(default_factory=Made)
+    """Arguments that were made to fit the schema."""
+    of_invalid: Made = field(default_factory=Made)
+    """Arguments that were made to break the schema."""
     not_followed: tuple[str, ...] = ()
     """The keywords of the schema that no strategy follows."""
     seconds: float = 0
@@ -76,7 +93,7 @@ class Report:
             "findings": [each.to_json() for each in self.findings],
             "mended": list(self.mended),
             "calls": {"done": self.done, "refused": self.refused, "broken": self.broken, "invalid": self.invalid},
-            "arguments": {"made": self.made, "discarded": self.discarded},
+            "arguments": {"valid": self.of_valid.to_json(), "invalid": self.of_invalid.to_json()},
             "notFollowed": list(self.not_followed),
             "seconds": round(self.seconds, 1),
             "ended": self.ended,
@@ -95,17 +112,21 @@ _WORDS: Final = {
 
 def lines_of(finding: Finding, styled: Styled = plain) -> Iterator[str]:
     """A finding for a person."""
-    yield f"{styled(_WORDS[finding.problem.kind], 'bad')}: {finding.problem.message}"
-    text = json.dumps(dict(finding.args), ensure_ascii=False)
-    if len(text) > _LONGEST_SHOWN:
-        text = f"{text[:_LONGEST_SHOWN]}… ({len(text):,} characters)"
-    yield f"  arguments: {text}"
+    problem = finding.problem
+    first = problem.message.partition("\n")[0]  # A traceback may follow; the scenario shows it.
+    line = _LINE.search(problem.sign)
+    yield f"{styled(_WORDS[problem.kind], 'bad')}: {_short(first)}{f' ({line[0]})' if line else ''}"
+    yield f"  arguments: {_short(json.dumps(dict(finding.args), ensure_ascii=False))}"
     if not finding.is_valid:
         yield "  These arguments break the schema of the tool. haft does not pass such arguments; other hosts may."
     if finding.scenario is None:
         yield "  A scenario did not bring this about again, so none was written."
     else:
         yield f"  scenario: {_near(finding.scenario)}{' (known)' if finding.is_known else ''}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}… ({len(text):,} characters)"
 
 
 def summary_of(report: Report) -> Iterator[str]:
@@ -119,9 +140,10 @@ def summary_of(report: Report) -> Iterator[str]:
     )
     told = ", ".join(f"{count} {word}" for count, word in counts if count) or "none"
     yield f"{report.calls} calls in {report.seconds:.1f} s ({told}); seed {report.seed}{ended}"
-    if report.made:
-        share = round(100 * report.discarded / report.made)
-        yield f"{share} % of {report.made} generated arguments did not fit the schema, and were discarded"
+    if report.of_valid.made:
+        yield f"discarded: {report.of_valid.share} generated arguments, because they did not fit the schema"
+    if report.of_invalid.discarded:
+        yield f"discarded: {report.of_invalid.share} arguments that should break the schema, because they fitted it"
     if report.not_followed:
         yield f"these parts of the schema were not followed: {', '.join(report.not_followed)}"
     if report.refused and not report.done and not report.broken:

@@ -88,8 +88,10 @@ class Search:
         self._pass(self._arguments.valid, valid, self._budget.seconds * _VALID_SHARE, is_valid=True)
         self._report.not_followed = tuple(self._arguments.not_followed)
         if not self._answers and self._report.ended == "examples":
+            missed = self._report.not_followed
+            without = f"; haft cannot follow these parts: {', '.join(missed)}" if missed else ""
             raise BadUsage(
-                f"no arguments for `{self._calls.spec.name}` could be made: none of {self._report.made} fit its schema",
+                f"no arguments that fit the schema of `{self._calls.spec.name}` could be made{without}",
                 hint="write `examples` into the schema: whole arguments, which are tried as they are",
             )
         self._pass(broken(self._arguments.valid), self._budget.examples - valid, self._budget.seconds, is_valid=False)
@@ -147,12 +149,15 @@ class Search:
     def _one(self, arguments: Any, *, is_valid: bool) -> None:
         if time.monotonic() > self._until:
             raise _Enough
-        self._report.made += 1
+        counts = self._report.of_valid if is_valid else self._report.of_invalid
+        counts.made += 1
         if not isinstance(arguments, dict) or self._is_valid(arguments) != is_valid or why_not_json(arguments):
-            self._report.discarded += 1
-            if self._report.discarded > _MOST_DISCARDED * (self._budget.examples + 10):
+            counts.discarded += 1
+            if counts.discarded > _MOST_DISCARDED * (self._budget.examples + 10):
                 raise _Enough
             reject()
+        if not self._smallest and _key(arguments) in self._answers:
+            reject()  # Nothing new; hypothesis ends by itself when it makes only such arguments.
         if self._smallest:
             self._shrinks += 1
             if self._shrinks > _MOST_SHRINKS:
@@ -174,7 +179,7 @@ class Search:
 
     def _try(self, arguments: Mapping[str, Any], *, is_valid: bool) -> Problem | None:
         """What is wrong with the call with these arguments. Equal arguments are tried once."""
-        key = json.dumps(arguments, sort_keys=True)
+        key = _key(arguments)
         if key in self._answers:
             return self._answers[key]
         called = self._calls.call(arguments)
@@ -214,8 +219,12 @@ def _found(key: str) -> _Found:
     return _classes.setdefault(key, type("Found", (_Found,), {}))(key)
 
 
+def _key(arguments: Any) -> str:
+    return json.dumps(arguments, sort_keys=True)
+
+
 def _size(arguments: Any) -> tuple[int, str]:
-    text = json.dumps(arguments, sort_keys=True)
+    text = _key(arguments)
     return len(text), text
 
 

@@ -17,10 +17,15 @@ ODD_TEXTS: Final = (
 )
 ODD_NUMBERS: Final = (0, -1, 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63), 100, 1000)
 LEAST: Final = -(2**63)
+_LARGEST: Final = 1e308
+_MOST_STEPS: Final = 1e15
 MOST: Final = 2**63 - 1
 """Larger integers are not ones that every JSON library can read."""
 _ALPHABET: Final = st.characters(codec="utf-8")
-_LONGEST: Final = 2_000
+_MOST_DRAWN: Final = 500
+"""How many different characters a long text has at most; then they repeat."""
+_LONGEST: Final = 100_000
+"""Texts that must be longer are not made."""
 
 
 def _joined(*parts: SearchStrategy[Any], by: str) -> SearchStrategy[str]:
@@ -69,7 +74,13 @@ def texts(schema: Mapping[str, Any], names: Sequence[str], missed: Callable[[str
             missed(f"pattern {pattern!r}")
         else:
             return found.filter(lambda text: len(text) >= least and (most is None or len(text) <= most))
-    plain = st.text(_ALPHABET, min_size=least, max_size=min(most, _LONGEST) if most is not None else max(least, 40))
+    if least > _LONGEST:
+        missed(f"minLength {least}")
+        return st.nothing()
+    drawn = min(least, _MOST_DRAWN)
+    plain = st.text(_ALPHABET, min_size=drawn, max_size=max(drawn, 40 if most is None else min(most, _MOST_DRAWN)))
+    if least > drawn:  # hypothesis cannot make texts as long as this.
+        plain = plain.map(lambda text: (text * (least // len(text) + 1))[:least])
     fitting = ([each for each in some if least <= len(each) <= (most or len(each))] for some in (names, ODD_TEXTS))
     options = [plain, *(st.sampled_from(some) for some in fitting if some)]
     form = schema.get("format")
@@ -84,6 +95,7 @@ def _as_python(pattern: str) -> str:
     """A pattern of JSON Schema as Python writes it."""
     pattern = re.sub(r"\\p\{L[ulto]?\}", "[A-Za-z]", pattern)
     pattern = re.sub(r"\\p\{N[dlo]?\}", "[0-9]", pattern)
+    pattern = re.sub(r"\(\?<(?![=!])", "(?P<", pattern)
     return re.sub(r"(?<!\\)\$$", r"\\Z", pattern)
 
 
@@ -112,8 +124,8 @@ def numbers(schema: Mapping[str, Any]) -> SearchStrategy[float]:
     least, most = _bounds(schema)
     step = schema.get("multipleOf")
     if isinstance(step, int | float) and step > 0:
-        low = -1_000_000 if least is None else math.ceil(least / step)
-        high = 1_000_000 if most is None else math.floor(most / step)
+        low = -1_000_000 if least is None else math.ceil(_within(least / step, _MOST_STEPS))
+        high = 1_000_000 if most is None else math.floor(_within(most / step, _MOST_STEPS))
         return st.integers(low, high).map(lambda each: each * step) if low <= high else st.nothing()
     if least is not None and most is not None and least > most:
         return st.nothing()
@@ -144,7 +156,11 @@ def _bounds(schema: Mapping[str, Any]) -> tuple[float | None, float | None]:
 
 
 def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return _within(value, _LARGEST) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _within(value: float, largest: float) -> float:
+    return max(-largest, min(largest, value))
 
 
 def _size(schema: Mapping[str, Any], key: str, otherwise: Any) -> Any:

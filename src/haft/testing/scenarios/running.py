@@ -79,6 +79,8 @@ async def observe(
                 fault.check(next((each.spec for each in service.tools(all=True) if each.spec.name == name), None))
             listing = service.catalogue.listing(name)
             if scenario.unguarded:
+                if listing is None:  # Its MCP server has not started yet.
+                    listing = await service.look_again(name)
                 unguard(service, name)
             before = snapshot(world.workspace)
             outcome = await service.call(

@@ -66,7 +66,7 @@ class World:
 
     def close(self) -> None:
         """Remove the directories, also those that a tool made unreadable."""
-        shutil.rmtree(self.root, onerror=_make_writable)
+        remove_tree(self.root)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -93,6 +93,11 @@ def write_files(root: str, files: Mapping[str, GivenFile]) -> None:
     for path, given in reversed(tuple(files.items())):  # At the end, because a directory may become read-only.
         if given.mode is not None:
             os.chmod(os.path.join(root, path), given.mode)
+
+
+def remove_tree(path: str) -> None:
+    """Remove a directory, also if a tool made parts of it unreadable."""
+    shutil.rmtree(path, onerror=_make_writable)
 
 
 def _make_writable(remove: object, path: str, _error: object) -> None:
