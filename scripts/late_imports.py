@@ -66,7 +66,7 @@ LIGHT = (
     "import haft.surfaces.hook.serving",
     "import haft.surfaces.hook.hook_calls",
     "import haft.testing.plugin",
-    "from haft.testing.scenarios import Watch, run_scenarios, scenarios_from",
+    "from haft.testing.reading import scenarios_from; from haft.testing.running import Watch, run_scenarios",
 )
 """The first statements of programs that embed haft, of workers, of `haft serve mcp` and of the resident of hooks, whose
 first answers must be quick. And of every run of pytest, and of what starts the workers that run scenarios."""

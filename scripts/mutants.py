@@ -213,7 +213,8 @@ def judge(mistakes: Sequence[Mistake]) -> list[Verdict]:
 def _first_failed(folder: Path) -> str | None:
     from dataclasses import replace
 
-    from haft.testing.scenarios import find_scenario_files, read_scenario_file, run_scenario
+    from haft.testing.reading import find_scenario_files, read_scenario_file
+    from haft.testing.running import run_scenario
 
     for path in find_scenario_files([str(folder)]):
         for scenario in read_scenario_file(path):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from haft.testing import read_scenario_file, run_scenarios
-from haft.testing.scenarios import find_scenario_files
+from haft.testing.reading import find_scenario_files
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 KINDS = {

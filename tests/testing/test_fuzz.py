@@ -10,7 +10,8 @@ import pytest
 
 from haft.contracts import BadUsage, UnknownTool
 from haft.testing.fuzz import FuzzOptions, fuzz_tool, summary_of
-from haft.testing.scenarios import read_scenario_file, run_scenarios
+from haft.testing.reading import read_scenario_file
+from haft.testing.running import run_scenarios
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox elsewhere")
 

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from haft.contracts import BadUsage
-from haft.testing.scenarios import run_scenarios, scenarios_from
+from haft.testing.reading import scenarios_from
+from haft.testing.running import run_scenarios
 
 LEAVER = """#!/bin/sh
 [ "$TOOLBOX_ACTION" = describe ] && { echo "name: leaver"; echo "description: Leaves a process."; exit 0; }

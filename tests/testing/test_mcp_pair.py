@@ -8,7 +8,8 @@ import pytest
 
 from haft.contracts import BadUsage
 from haft.testing.mcp_pair import McpAnswer, ScriptedMcpServer, connected_client
-from haft.testing.scenarios import run_scenario, scenarios_from
+from haft.testing.reading import scenarios_from
+from haft.testing.running import run_scenario
 
 ANSWERS = (
     McpAnswer("add", {"a": 1, "b": 2}, text="3", result={"sum": 3}),

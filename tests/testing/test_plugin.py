@@ -76,7 +76,7 @@ def test_what_cannot_be_read_is_an_error_of_its_file(run, tmp_path):
 def test_a_scenario_that_the_machine_cannot_run_is_skipped(run, tmp_path, monkeypatch):
     (tmp_path / "edit.scenario.yaml").write_text(TWO)
     (tmp_path / "conftest.py").write_text(
-        "import haft.testing.scenarios.running as running\n"
+        "import haft.testing.running as running\n"
         "from haft.testing.scenarios import Result\n"
         "async def skipped(scenario):\n"
         "    return Result(scenario, skipped='no such program')\n"

@@ -17,29 +17,23 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.testing.approving import ScriptedApprover
     from haft.testing.bench import ToolBench
-    from haft.testing.checking import check_scenario
+    from haft.testing.calls import ScriptedApprover
     from haft.testing.plugin import haft_tools
-    from haft.testing.scenarios import (
-        Answer,
-        Result,
-        Scenario,
-        read_scenario_file,
-        run_scenario,
-        run_scenarios,
-        scenarios_from,
-    )
+    from haft.testing.reading import read_scenario_file, scenarios_from
+    from haft.testing.running import check_scenario, run_scenario, run_scenarios
+    from haft.testing.scenarios import Answer, Result, Scenario
     from haft.testing.scripted_model import ScriptedModel
 else:
     __getattr__ = face(
         __name__,
         {
-            "approving": "ScriptedApprover",
             "bench": "ToolBench",
-            "checking": "check_scenario",
+            "calls": "ScriptedApprover",
             "plugin": "haft_tools",
-            "scenarios": "Answer Result Scenario read_scenario_file run_scenario run_scenarios scenarios_from",
+            "reading": "read_scenario_file scenarios_from",
+            "running": "check_scenario run_scenario run_scenarios",
+            "scenarios": "Answer Result Scenario",
             "scripted_model": "ScriptedModel",
         },
     )

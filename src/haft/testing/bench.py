@@ -16,11 +16,11 @@ from typing import Any, Self
 
 from haft.contracts import ApprovalRequest, BadUsage, Conditions, Listing, Outcome
 from haft.service import SyncToolService, ToolService
-from haft.testing.approving import Answers, ScriptedApprover
+from haft.testing.calls.approving import Answers, ScriptedApprover
+from haft.testing.calls.loading import Loading
 from haft.testing.clock import FakeClock
-from haft.testing.loading import Loading
 from haft.testing.programs import ProgramStubs
-from haft.testing.scenarios import scenarios_from
+from haft.testing.reading import scenarios_from
 
 
 class ToolBench:

@@ -48,7 +48,7 @@ class ScenarioFile(pytest.File):
 
     def collect(self) -> Iterator[ScenarioItem]:
         from haft.contracts import HaftError
-        from haft.testing.scenarios import read_scenario_file
+        from haft.testing.reading import read_scenario_file
 
         try:
             found = read_scenario_file(os.fspath(self.path))
@@ -70,7 +70,7 @@ class ScenarioItem(pytest.Item):
         """Run the scenario in this process, so that coverage and debuggers see what runs in it."""
         import asyncio
 
-        from haft.testing.scenarios import run_scenario
+        from haft.testing.running import run_scenario
 
         result = asyncio.run(run_scenario(self._scenario))
         if result.skipped is not None:

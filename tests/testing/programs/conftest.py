@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from haft.testing.scenarios import run_scenario, scenarios_from
+from haft.testing.reading import scenarios_from
+from haft.testing.running import run_scenario
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import pytest
 
 from haft.testing.programs.recorder import MAX_CALLS, Recorder
 from haft.testing.programs.stub import BEGIN, HEADER, INPUT, MAGIC
-from haft.testing.scenarios import run_scenario, scenarios_from
+from haft.testing.reading import scenarios_from
+from haft.testing.running import run_scenario
 from haft.testing.scenarios.scenario import ProgramAnswer
 
 QUIET = {"programs": [], "output": ""}

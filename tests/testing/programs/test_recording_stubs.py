@@ -2,7 +2,8 @@
 
 import asyncio
 
-from haft.testing.scenarios import run_scenario, scenarios_from
+from haft.testing.reading import scenarios_from
+from haft.testing.running import run_scenario
 from haft.testing.scenarios.scenario import Programs, ProgramStub
 from haft.values import replace
 

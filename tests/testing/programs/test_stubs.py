@@ -6,7 +6,8 @@ import os
 import pytest
 
 from haft.testing.programs import ProgramStubs
-from haft.testing.scenarios import run_scenario, scenarios_from
+from haft.testing.reading import scenarios_from
+from haft.testing.running import run_scenario
 from haft.testing.scenarios.scenario import Programs, ProgramStub
 
 

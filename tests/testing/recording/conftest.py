@@ -7,8 +7,9 @@ import pytest
 
 from haft import ToolService
 from haft.service import Filter, StateHome, open_history
+from haft.testing.reading import read_scenario_file
 from haft.testing.recording import record_run
-from haft.testing.scenarios import read_scenario_file, run_scenario
+from haft.testing.running import run_scenario
 
 
 class Past:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from haft.testing.scenarios import read_scenario_file
+from haft.testing.reading import read_scenario_file
 
 sys.path.insert(0, str(Path(__file__).parent))
 from mcp_over_http import telling_server

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from haft.testing.scenarios import read_scenario_file
+from haft.testing.reading import read_scenario_file
 
 SECRET = "argv-of-a-program-12"
 TOOL = """read line; path=${line#path: }

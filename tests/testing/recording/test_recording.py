@@ -5,8 +5,8 @@ import os
 import pytest
 
 from haft.contracts import BadUsage
+from haft.testing.reading import read_scenario_file
 from haft.testing.recording import NotReproducible
-from haft.testing.scenarios import read_scenario_file
 
 UPPER = "read line; path=${line#path: }; tr a-z A-Z <$path >$path.up; rm $path; echo made $PWD/$path.up"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from haft.testing.reading import read_scenario_file
 from haft.testing.recording.secret_finder import PLACEHOLDER, SecretFinder, is_secret_file, secrets_in
-from haft.testing.scenarios import read_scenario_file
 
 ENVIRONMENT = "correct-horse-battery"
 GIVEN = "staple-of-the-caller"

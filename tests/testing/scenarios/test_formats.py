@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from haft.testing import check_scenario, read_scenario_file, scenarios_from
-from haft.testing.scenarios import run_scenario
+from haft.testing.running import run_scenario
 from haft.values import replace
 from sampling import today
 

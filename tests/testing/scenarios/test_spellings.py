@@ -5,7 +5,7 @@ import json
 import pytest
 
 from haft.contracts import BadUsage
-from haft.testing.scenarios import read_scenario_file, scenarios_from
+from haft.testing.reading import read_scenario_file, scenarios_from
 from haft.testing.scenarios.scenario import UNSET, Answer, ProgramAnswer, ProgramCall, TextMatch
 from haft.values import replace
 

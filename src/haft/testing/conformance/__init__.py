@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
+    from haft.testing.calls.loading import is_configuration
     from haft.testing.conformance.case import SourceCase, Verdict
     from haft.testing.conformance.suite import CHECKS, check_source
     from haft.testing.conformance.tool_checks import check_tools
-    from haft.testing.loading import is_configuration
 else:
     __getattr__ = face(
         __name__,
@@ -20,7 +20,7 @@ else:
             "case": "SourceCase Verdict",
             "suite": "CHECKS check_source",
             "tool_checks": "check_tools",
-            "haft.testing.loading": "is_configuration",
+            "haft.testing.calls.loading": "is_configuration",
         },
     )
 

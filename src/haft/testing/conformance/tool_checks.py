@@ -15,10 +15,10 @@ from haft.contracts import BadUsage, Listing, Outcome, ToolSpec
 from haft.schema import shortened
 from haft.service import ToolService
 from haft.sources.checks import Finding, Report
+from haft.testing.calls.loading import Loading
+from haft.testing.calls.world import World
 from haft.testing.conformance.sample_arguments import sample_arguments
-from haft.testing.loading import Loading
 from haft.testing.scenarios import Scenario
-from haft.testing.scenarios.world import World
 
 CALL_SECONDS: Final = 30.0
 """The deadline of a call. Nothing that a tool does with a few short arguments in an empty workspace takes so long."""

@@ -14,8 +14,8 @@ from haft.contracts import DescribeLauncher, DiscoveredTool, ToolSpec
 from haft.service import ToolService
 from haft.sources import ToolSource
 from haft.storage import StateHome
+from haft.testing.calls.world import PASSED
 from haft.testing.conformance.case import SourceCase
-from haft.testing.scenarios.world import PASSED
 from haft.toolsets import Format, Host, format_named, probe_launcher, with_format
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.testing.faults.injection import Injection
+    from haft.testing.calls.injection import Injection
     from haft.testing.faults.passing_time import PassingTime
     from haft.testing.faults.runs import run_with_fault, wrong_option
 else:

@@ -11,8 +11,8 @@ import ctypes
 import os
 from typing import Final, Self
 
+from haft.testing.calls.world import World
 from haft.testing.scenarios.scenario import Unfit
-from haft.testing.scenarios.world import World
 
 _NEW_MOUNTS: Final = 0x0002_0000
 _NEW_USERS: Final = 0x1000_0000

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final
 
 from haft.contracts import BadUsage, Command, Stream, ToolSpec
-from haft.testing.faults.injection import Injection, Program
+from haft.testing.calls.injection import Injection, Program
 from haft.values import replace
 
 _LONGER_THAN_ANY_DEADLINE: Final = 2e9

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import ClassVar
 
 from haft.contracts import ApprovalAnswer, ApprovalRequest, Approver, Command, ToolSpec
-from haft.testing.faults.injection import Injection
+from haft.testing.calls.injection import Injection
 from haft.values import replace
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from haft.contracts import BadUsage, Command, ToolSpec
-from haft.testing.faults.injection import Injection
+from haft.testing.calls.injection import Injection
 from haft.values import replace
 
 _LESS_THAN_ANY_PROGRAM: Final = 1_000_000

@@ -10,19 +10,19 @@ from typing import Any, Final
 
 from haft.contracts import BadUsage, HaftError
 from haft.service import ToolService
-from haft.testing.approving import ScriptedApprover
+from haft.testing.calls.approving import ScriptedApprover
+from haft.testing.calls.injection import Injection
+from haft.testing.calls.observing import judged, loading_of, observe
+from haft.testing.calls.world import World
 from haft.testing.faults.afterwards import with_ending
 from haft.testing.faults.child import run_in_child
 from haft.testing.faults.disk import SmallDiskWorld
-from haft.testing.faults.injection import Injection
 from haft.testing.faults.moments import Deadline, HostKilled, Kill
 from haft.testing.faults.resources import FullDisk, NoMemory, NoNetwork
 from haft.testing.faults.streams import Garbage, PartialOutput, SlowPipes
 from haft.testing.scenarios.comparing import Observed
-from haft.testing.scenarios.running import judged, loading_of, observe
 from haft.testing.scenarios.scenario import Fault, Mismatch, Result, Scenario, Unfit
 from haft.testing.scenarios.snapshots import snapshot
-from haft.testing.scenarios.world import World
 from haft.values import replace
 
 INJECTIONS: Final[Mapping[Fault, type[Injection]]] = {

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from haft.contracts import BadUsage, Command, Stream
-from haft.testing.faults.injection import Injection, Program
+from haft.testing.calls.injection import Injection, Program
 from haft.values import replace
 
 GARBAGE: Final = b'\x00\xff\xfe{"garbage": \x1b[31m\xc3\x28 \xf0\x9f [1, 2,, nul\r\x07\xed\xa0\x80 "}} \x1b]0;x\n'

@@ -14,11 +14,11 @@ from typing import Any, Final, Self
 
 from haft.contracts import NO_GRANTS, BadUsage, Listing, Outcome, ToolSpec
 from haft.service import SyncToolService, ToolService, unknown_tool
-from haft.testing.scenarios.running import loading_of
+from haft.testing.calls.observing import loading_of
+from haft.testing.calls.unguarded import unguard
+from haft.testing.calls.world import World, remove_tree, write_files
 from haft.testing.scenarios.scenario import GivenFile, Scenario
 from haft.testing.scenarios.snapshots import FoundFile, differences, snapshot
-from haft.testing.scenarios.world import World, remove_tree, write_files
-from haft.testing.unguarded import unguard
 from haft.values import dataclass
 
 SAMPLES: Final[Mapping[str, GivenFile]] = {

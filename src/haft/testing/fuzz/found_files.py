@@ -16,10 +16,10 @@ from haft.contracts import BadUsage, HaftError
 from haft.testing.crashes import crash_of
 from haft.testing.fuzz.calls import SAMPLES
 from haft.testing.fuzz.report import Finding
-from haft.testing.scenarios.files import read_scenario_file
-from haft.testing.scenarios.running import run_scenario
+from haft.testing.reading.files import read_scenario_file
+from haft.testing.reading.spellings import scenarios_from
+from haft.testing.running import run_scenario
 from haft.testing.scenarios.scenario import Scenario
-from haft.testing.scenarios.spellings import scenarios_from
 
 _UNREADABLE: Final = re.compile("[\x7f-\xa0\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufffe\uffff]")
 """Characters that YAML does not read, reads as the end of a line, or that nobody sees."""

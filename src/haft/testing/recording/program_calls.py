@@ -9,7 +9,7 @@ from haft.contracts import BadUsage
 from haft.testing.recording.drafting import Draft
 from haft.testing.recording.replay import scenario_of
 from haft.testing.recording.secret_finder import SecretFinder
-from haft.testing.scenarios import run_scenario
+from haft.testing.running import run_scenario
 from haft.testing.scenarios.masks import masked
 from haft.testing.scenarios.scenario import Programs, ProgramStub
 from haft.values import replace

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from haft.audit import secret_values
 from haft.contracts import BadUsage, Secrets, texts_in
+from haft.testing.reading import read_scenario_file
 from haft.testing.recording.drafting import Draft, draft_of
 from haft.testing.recording.past_run import PastRun, PastRuns, when
 from haft.testing.recording.program_calls import record_programs
@@ -17,7 +18,6 @@ from haft.testing.recording.replay import confirmed, scenario_of
 from haft.testing.recording.secret_finder import SHORTEST, SecretFinder, is_secret_file
 from haft.testing.recording.tool_places import WorkspaceTools
 from haft.testing.recording.yaml_text import yaml_text
-from haft.testing.scenarios import read_scenario_file
 from haft.values import dataclass
 
 if TYPE_CHECKING:

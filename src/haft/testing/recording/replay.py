@@ -18,9 +18,11 @@ from typing import Any, Final
 
 from haft.contracts import MARK, BadUsage, ToolFailed
 from haft.lazy import regex
+from haft.testing.reading import scenarios_from
 from haft.testing.recording.drafting import Draft
 from haft.testing.recording.secret_finder import PLACEHOLDER
-from haft.testing.scenarios import Mismatch, Scenario, run_scenario, scenarios_from
+from haft.testing.running import run_scenario
+from haft.testing.scenarios import Mismatch, Scenario
 from haft.testing.scenarios.masks import masked_like
 
 _TEXTS: Final = ("expect.output", "expect.stderr", "expect.message", "expect.files.")

@@ -1,6 +1,6 @@
-"""Test scenarios: calls of tools, written as data, that are run and compared with what they expect.
+"""Scenarios as values: one call of a tool, what must be true afterwards, and what a run of it found out.
 
-`read_scenario_file` and `scenarios_from` make scenarios, `run_scenario` and `run_scenarios` run them.
+`mismatches` compares what a call did with what its scenario expects. Others read scenarios from files, and run them.
 """
 
 from typing import TYPE_CHECKING
@@ -8,48 +8,37 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.testing.scenarios.files import find_scenario_files, is_scenario_file, read_scenario_file
+    from haft.testing.scenarios.comparing import Observed, mismatches
     from haft.testing.scenarios.junit import write_junit
     from haft.testing.scenarios.report import explained, last_words, lines_of, place, summary
-    from haft.testing.scenarios.running import run_scenario
-    from haft.testing.scenarios.scenario import Answer, Mismatch, Result, Scenario
-    from haft.testing.scenarios.spellings import scenarios_from
-    from haft.testing.scenarios.suite import run_scenarios
+    from haft.testing.scenarios.scenario import Answer, Fault, Mismatch, Result, Scenario, Unfit
     from haft.testing.scenarios.update import Updated, update_files
-    from haft.testing.scenarios.watching import Watch
 else:
     __getattr__ = face(
         __name__,
         {
-            "files": "find_scenario_files is_scenario_file read_scenario_file",
+            "comparing": "Observed mismatches",
             "junit": "write_junit",
-            "report": "explained lines_of place last_words summary",
-            "running": "run_scenario",
-            "scenario": "Answer Mismatch Result Scenario",
-            "spellings": "scenarios_from",
-            "suite": "run_scenarios",
+            "report": "explained last_words lines_of place summary",
+            "scenario": "Answer Fault Mismatch Result Scenario Unfit",
             "update": "Updated update_files",
-            "watching": "Watch",
         },
     )
 
 __all__ = [
     "Answer",
+    "Fault",
     "Mismatch",
+    "Observed",
     "Result",
     "Scenario",
+    "Unfit",
     "Updated",
-    "Watch",
     "explained",
-    "find_scenario_files",
-    "is_scenario_file",
     "last_words",
     "lines_of",
+    "mismatches",
     "place",
-    "read_scenario_file",
-    "run_scenario",
-    "run_scenarios",
-    "scenarios_from",
     "summary",
     "update_files",
     "write_junit",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from haft.contracts import BadUsage, HaftError
-from haft.surfaces.cli.commands.test_recording import is_recording, record, recording_options
+from haft.surfaces.cli.commands.recording import is_recording, record, recording_options
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.screen.printing import facts, lines, say, warn
 from haft.surfaces.text.terminal import styled, visible
@@ -86,7 +86,7 @@ def _exit_code(results: Sequence[Result], *, is_updated: bool) -> int:
 
 def _read(paths: Sequence[str], words: str | None) -> list[Scenario]:
     """The scenarios to run. Names every file that cannot be read, and not only the first."""
-    from haft.testing.scenarios import find_scenario_files, read_scenario_file
+    from haft.testing.reading import find_scenario_files, read_scenario_file
 
     found: list[Scenario] = []
     broken: list[HaftError] = []
@@ -108,7 +108,8 @@ def _read(paths: Sequence[str], words: str | None) -> list[Scenario]:
 
 
 def _run(scenarios: Sequence[Scenario], jobs: int | None, options: Globals) -> list[Result]:
-    from haft.testing.scenarios import lines_of, run_scenarios
+    from haft.testing.running import run_scenarios
+    from haft.testing.scenarios import lines_of
 
     def report(result: Result) -> None:
         if not options.json and (not options.quiet or result.mismatches):
@@ -168,7 +169,7 @@ def _watch(
     paths: Sequence[str], scenarios: Sequence[Scenario], words: str | None, jobs: int | None, options: Globals
 ) -> None:
     """Run scenarios now, and again when something changes, until the person presses Ctrl-C."""
-    from haft.testing.scenarios import Watch
+    from haft.testing.running import Watch
 
     watch = Watch(paths)
     try:

@@ -65,17 +65,17 @@ def _context() -> multiprocessing.context.BaseContext:
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     if "forkserver" in methods:
-        context.set_forkserver_preload(["haft.testing.scenarios.running"])
+        context.set_forkserver_preload(["haft.testing.running.one"])
     return context
 
 
 def _prepare() -> None:
     """Load in the worker what every scenario needs."""
-    import haft.testing.scenarios.running  # noqa: F401
+    import haft.testing.running.one  # noqa: F401
 
 
 def _run(scenario: Scenario) -> Result:
-    from haft.testing.scenarios.running import run_scenario
+    from haft.testing.running.one import run_scenario
 
     return asyncio.run(run_scenario(scenario))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from haft.contracts import HaftError
-from haft.testing.scenarios.files import find_scenario_files, read_scenario_file
+from haft.testing.reading.files import find_scenario_files, read_scenario_file
 
 _PAUSE_SECONDS: Final = 0.3
 _MOST_FILES: Final = 5_000
@@ -42,7 +42,7 @@ class Watch:
 
 def _sources(path: str) -> list[str]:
     """The scenario file, and the tools that it loads."""
-    from haft.testing.scenarios.running import loading_of
+    from haft.testing.calls.observing import loading_of
 
     found = {path: None}
     try:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from haft.testing.scenarios.parts import Place, check_keys, table, text, text_match
+from haft.testing.reading.parts import Place, check_keys, table, text, text_match
 from haft.testing.scenarios.scenario import ExpectedFile, GivenFile, Kind, TextMatch
 
 

@@ -16,9 +16,9 @@ from typing import Any, Final, Literal
 
 from haft.contracts import BadUsage, near_miss
 from haft.testing import faults
-from haft.testing.scenarios.file_parts import expected_files, given_files
-from haft.testing.scenarios.mcp_parts import mcp_servers
-from haft.testing.scenarios.parts import (
+from haft.testing.reading.file_parts import expected_files, given_files
+from haft.testing.reading.mcp_parts import mcp_servers
+from haft.testing.reading.parts import (
     answers,
     boolean,
     decision,
@@ -31,7 +31,7 @@ from haft.testing.scenarios.parts import (
     texts,
     whole_number,
 )
-from haft.testing.scenarios.program_parts import expected_calls, programs
+from haft.testing.reading.program_parts import expected_calls, programs
 from haft.testing.scenarios.scenario import UNSET, Expected, Location, Scenario
 from haft.values import replace
 

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from haft.contracts import BadUsage
-from haft.testing.scenarios import Result, Scenario, explained, run_scenario, scenarios_from
+from haft.testing.reading import scenarios_from
+from haft.testing.running import run_scenario
+from haft.testing.scenarios import Result, Scenario, explained
 
 
 def check_scenario(scenario: Scenario | Mapping[str, Any], *, directory: str | os.PathLike[str] = ".") -> Result:

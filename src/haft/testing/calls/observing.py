@@ -1,56 +1,27 @@
-"""Runs one scenario: makes its world, calls the tool through a whole service, and compares what came of it."""
+"""Makes the call of a scenario through a whole service, and compares what came of it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import time
 from typing import Any
 
-from haft.contracts import BadUsage, Conditions, Grants, HaftError, Listing
+from haft.contracts import BadUsage, Conditions, Grants, Listing
 from haft.service import ToolService
-from haft.testing import faults
-from haft.testing.approving import ScriptedApprover
-from haft.testing.loading import Loading
+from haft.testing.calls.approving import ScriptedApprover
+from haft.testing.calls.injection import Injection
+from haft.testing.calls.loading import Loading
+from haft.testing.calls.unguarded import unguard
+from haft.testing.calls.world import World
 from haft.testing.programs import ProgramStubs
 from haft.testing.promises import broken_promise
 from haft.testing.scenarios.comparing import Observed, mismatches
-from haft.testing.scenarios.scenario import Mismatch, Result, Scenario, Unfit
+from haft.testing.scenarios.scenario import Result, Scenario, Unfit
 from haft.testing.scenarios.snapshots import snapshot
-from haft.testing.scenarios.world import World
-from haft.testing.unguarded import unguard
-from haft.values import replace
-
-
-async def run_scenario(scenario: Scenario) -> Result:
-    """Run a scenario. Every failure is a mismatch or a reason to skip in the result, and not an exception."""
-    began = time.perf_counter()
-    try:
-        result = await _run(scenario)
-    except Unfit as error:
-        result = Result(scenario, skipped=str(error))
-    except (HaftError, OSError) as error:
-        message = f"The scenario could not run: {error}"
-        if hint := getattr(error, "hint", None):
-            message += f"\nhint: {hint}"
-        result = Result(scenario, (Mismatch("tool", scenario.tool, None, message),))
-    return replace(result, seconds=time.perf_counter() - began)
-
-
-async def _run(scenario: Scenario) -> Result:
-    if scenario.fault is not None:
-        return await faults.run_with_fault(scenario)
-    with World(scenario) as world:
-        if scenario.clock is None:
-            return judged(scenario, await observe(scenario, world))
-        passing = faults.PassingTime(scenario.clock, world.environ())
-        observed = await observe(scenario, world, fault=passing)
-        passing.check()  # Some tools are known only when they are called.
-        return judged(scenario, observed)
 
 
 async def observe(
-    scenario: Scenario, world: World, *, approver: ScriptedApprover | None = None, fault: faults.Injection | None = None
+    scenario: Scenario, world: World, *, approver: ScriptedApprover | None = None, fault: Injection | None = None
 ) -> Observed:
     """Make the call of a scenario in its world, and return what it did."""
     environ = world.environ()

@@ -13,8 +13,8 @@ from typing import Any, Final
 import yaml
 
 from haft.contracts import BadUsage
+from haft.testing.reading.spellings import scenarios_from
 from haft.testing.scenarios.scenario import Location, Scenario
-from haft.testing.scenarios.spellings import scenarios_from
 
 ENDINGS: Final = (".scenario.yaml", ".scenario.yml", ".scenario.toml", ".scenario.json")
 MOST_BYTES: Final = 10_000_000

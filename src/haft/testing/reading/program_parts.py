@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any, Final
 
-from haft.testing.scenarios.parts import Place, check_keys, number, table, text, text_match, texts, whole_number
+from haft.testing.reading.parts import Place, check_keys, number, table, text, text_match, texts, whole_number
 from haft.testing.scenarios.scenario import ProgramAnswer, ProgramCall, Programs, ProgramStub
 
 _ANSWER_KEYS: Final = ("stdout", "stderr", "exit", "exitCode", "writes", "args", "seconds")
