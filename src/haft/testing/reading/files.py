@@ -29,8 +29,8 @@ def is_scenario_file(path: str | os.PathLike[str]) -> bool:
 
 def find_scenario_files(paths: Iterable[str]) -> list[str]:
     """The scenario files at paths: every file that is named, and in folders those with the name of a scenario file, in
-    a stable order. Hidden folders and installed packages are skipped. Raises `BadUsage` for a path that does not
-    exist."""
+    a stable order. Hidden folders except `.agents`, and installed packages, are skipped. Raises `BadUsage` for a path
+    that does not exist."""
     found: dict[str, None] = {}
     for path in paths:
         if os.path.isdir(path):
@@ -46,8 +46,13 @@ def find_scenario_files(paths: Iterable[str]) -> list[str]:
 
 def _inside(folder: str) -> Iterator[str]:
     for at, folders, files in os.walk(folder):
-        folders[:] = sorted(each for each in folders if not each.startswith(".") and each not in _SKIPPED)
+        folders[:] = sorted(each for each in folders if not _is_skipped(each))
         yield from (os.path.normpath(os.path.join(at, each)) for each in sorted(files) if is_scenario_file(each))
+
+
+def _is_skipped(folder: str) -> bool:
+    """Whether a folder with this name is skipped. `.agents` has the tools of a project."""
+    return folder in _SKIPPED or (folder.startswith(".") and folder != ".agents")
 
 
 def read_scenario_file(path: str) -> list[Scenario]:

@@ -168,8 +168,10 @@ def fault(where: Place, value: Any) -> tuple[Fault | None, dict[str, Any]]:
 
 def decision(where: Place, value: Any) -> dict[str, Any]:
     """An action, or the parts of a decision."""
-    if isinstance(value, str):
-        return {"action": value}
-    found = json_table(where, value)
+    found = {"action": value} if isinstance(value, str) else json_table(where, value)
     check_keys(where, found, ("action", "by", "layer", "rule", "reason", "source"))
+    if found.get("action", "allow") not in ("allow", "reject"):
+        raise where.wrong(
+            f"must be `allow` or `reject`, not {found['action']!r}; `by: person` says that somebody was asked"
+        )
     return found

@@ -84,7 +84,8 @@ def scenarios_from(data: Any, *, directory: str = ".", name: str = "", at: Locat
         title = words.pop("name", None)
         title = str(index + 1) if title is None else text(_within(at, f"{where}.name"), title)
         full = f"{base}: {title}" if base else title
-        made.append(replace(_scenario(_merged(shared, words), full, directory, _case_location(at, where)), case=index))
+        whole = _without_removed_files(_merged(shared, words), shared)
+        made.append(replace(_scenario(whole, full, directory, _case_location(at, where)), case=index))
     names = [each.name for each in made]
     if twice := next((each for each in names if names.count(each) > 1), None):
         raise _wrong(at, "cases", f"two cases have the name {twice!r}; give each its own")
@@ -129,6 +130,15 @@ def _merged(shared: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, Any
             value = _merged(before, value)
         merged[key] = value
     return merged
+
+
+def _without_removed_files(whole: dict[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """A scenario without the shared files that are null in its case."""
+    files, given = whole.get("files"), shared.get("files")
+    if isinstance(files, Mapping) and isinstance(given, Mapping):
+        kept = {path: each for path, each in files.items() if each is not None or given.get(path) is None}
+        return {**whole, "files": kept}
+    return whole
 
 
 def _case_location(at: Location, where: str) -> Location:

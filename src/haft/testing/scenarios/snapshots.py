@@ -3,14 +3,17 @@ scenario is small, and because the comparison must not depend on what haft says 
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Any, Final, Literal
 
 from haft.values import dataclass
 
+_MOST_BYTES: Final = 20_000
+"""Larger files are not written into scenarios."""
 FoundKind = Literal["file", "directory", "link", "other"]
 
 
@@ -72,6 +75,39 @@ def differences(before: Mapping[str, FoundFile], after: Mapping[str, FoundFile])
         elif old.mode != new.mode:
             found[path] = "changed its mode"
     return found
+
+
+def expectations(root: str, before: Mapping[str, FoundFile], after: Mapping[str, FoundFile]) -> dict[str, Any]:
+    """Each path that differs, as the part `expect.files` of a scenario would have it. Directories are there
+    only if they are empty or gone."""
+    found: dict[str, Any] = {}
+    for path, what in differences(before, after).items():
+        file = after.get(path)
+        is_filled = any(each.startswith(f"{path}/") for each in (after if file else before))
+        if file is None:
+            if not is_filled:
+                found[path] = None
+        elif what == "changed its mode":
+            found[path] = {"mode": f"{file.mode:o}"}
+        elif file.kind == "file":
+            text = _text(root, path)
+            found[path] = {"kind": "file"} if text is None else text
+        elif file.kind == "link":
+            found[path] = {"link": file.target}
+        elif not is_filled:
+            found[path] = {"kind": file.kind}
+    return found
+
+
+def _text(root: str, path: str) -> str | dict[str, Any] | None:
+    """The content of a small file, as scenarios have it."""
+    full = os.path.join(root, path)
+    if os.path.getsize(full) > _MOST_BYTES or (data := read_file(root, path)) is None:
+        return None
+    try:
+        return data.decode() if b"\0" not in data else {"base64": base64.b64encode(data).decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
 
 
 def read_file(root: str, path: str) -> bytes | None:

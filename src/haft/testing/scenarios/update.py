@@ -1,7 +1,9 @@
 """Writes what a call did into its scenario file, in place of what the file expects.
 
-Only expectations that the file has are replaced; everything else, also comments, stays as it is. Workspace paths and
-ids of runs are written as placeholders, and also times, if they are times of today.
+Only expectations that the file has are replaced; everything else, also comments, stays as it is. A scenario that
+expects nothing yet gets its output and files. Nothing is written for a call that ended in another way than the scenario
+says: it was not the call that somebody wants to keep. Workspace paths and ids of runs are written as placeholders, and
+also times, if they are times of today.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from typing import Any, Final
 import yaml
 
 from haft.contracts import BadUsage
+from haft.testing.scenarios.first_expectation import first_expectation
 from haft.testing.scenarios.masks import masked
 from haft.testing.scenarios.scenario import Mismatch, Result
 from haft.values import dataclass
 
-_UPDATABLE: Final = re.compile(r"expect\.(status|error|message|output|stderr|result|exit|asked|files\..+)$", re.DOTALL)
+_UPDATABLE: Final = re.compile(r"expect\.(message|output|stderr|result|exit|asked|files\..+)$", re.DOTALL)
+_OTHER_END: Final = ("tool", "expect.status", "expect.error")
 _TEXTS: Final = ("message", "output", "stderr")
 
 
@@ -37,17 +41,18 @@ class Updated:
 
 
 def update_files(results: Iterable[Result]) -> list[Updated]:
-    """Update the scenario files of failed results. Raises `BadUsage` if a file changed meanwhile."""
+    """Update the scenario files of results. Raises `BadUsage` if cases contradict each other in what they share."""
     by_file: dict[str, list[Result]] = {}
     for each in results:
-        if each.mismatches and each.outcome is not None:
+        if each.outcome is not None:
             by_file.setdefault(each.scenario.location.path, []).append(each)
-    return [_update(path, found) for path, found in by_file.items()]
+    updated = [_update(path, found) for path, found in by_file.items()]
+    return [each for each in updated if each.replaced or each.left]
 
 
 def _update(path: str, results: Sequence[Result]) -> Updated:
     if path.endswith(".toml"):
-        return Updated(path, (), tuple(each.path for result in results for each in result.mismatches))
+        return Updated(path, (), tuple(_named(result, each.path) for result in results for each in result.mismatches))
     with open(path, encoding="utf-8", newline="") as file:
         text = file.read()
     nodes = dict(_nodes(yaml.compose(text, Loader=yaml.SafeLoader), ""))
@@ -55,11 +60,21 @@ def _update(path: str, results: Sequence[Result]) -> Updated:
     replaced: list[str] = []
     left: list[str] = []
     for result in results:
+        if any(each.path in _OTHER_END for each in result.mismatches):
+            left += [_named(result, each.path) for each in result.mismatches]
+            continue
+        if (table := _expects_nothing(result, nodes)) is not None:
+            at, new = first_expectation(
+                result, table, text, output=_masked((result.outcome or {})["output"], result), block=block_text
+            )
+            edits[at] = (at, edits.get(at, (at, ""))[1] + new)
+            replaced.append(_named(result, "expect"))
+            continue
         for each in result.mismatches:
             node = _node(each, result, nodes)
             value = _value(each, result)
             if node is None or value is None:
-                left.append(each.path)
+                left.append(_named(result, each.path))
                 continue
             start, end = node.start_mark.index, node.end_mark.index
             new = _written(value[0], text, node, is_json=path.endswith(".json"))
@@ -68,13 +83,31 @@ def _update(path: str, results: Sequence[Result]) -> Updated:
                     f"{path}:{node.start_mark.line + 1}: several cases share this expectation, and differ in it",
                     hint="write the expectation into each case",
                 )
-            replaced.append(each.path)
+            replaced.append(_named(result, each.path))
     for start in sorted(edits, reverse=True):
         end, new = edits[start]
         text = text[:start] + new + text[end:]
     if replaced:
         _replace(path, text)
     return Updated(path, tuple(replaced), tuple(left))
+
+
+def _named(result: Result, part: str) -> str:
+    """A part of a scenario with its line and, if there are several cases, the name of the case."""
+    name = "" if result.scenario.case is None else f" of {result.scenario.name!r}"
+    return f"`{part}`{name} (line {result.scenario.location.line_of(part)})"
+
+
+def _expects_nothing(result: Result, nodes: Mapping[str, yaml.Node]) -> yaml.MappingNode | None:
+    """The table of a scenario, or of its case, if neither says what to expect."""
+    case = result.scenario.case
+    if result.scenario.fault is not None:  # A fault says by itself what to expect.
+        return None
+    tables = [nodes.get(""), *([] if case is None else [nodes.get(f"cases.{case}")])]
+    for table in tables:
+        if not isinstance(table, yaml.MappingNode) or any(key.value.startswith("expect") for key, _ in table.value):
+            return None
+    return tables[-1]  # type: ignore[return-value]  # checked in the loop
 
 
 def _replace(path: str, text: str) -> None:
@@ -124,12 +157,15 @@ def _value(mismatch: Mismatch, result: Result) -> tuple[Any] | None:
     if part == "files" and mismatch.actual is not None and not isinstance(mismatch.actual, str):
         return None
     if part in (*_TEXTS, "files") and isinstance(mismatch.actual, str):
-        workspace = str(result.workspace)
-        today = datetime.datetime.now(datetime.UTC).date()
-        days = (today, today - datetime.timedelta(days=1), today + datetime.timedelta(days=1))
-        has_today = any(each.isoformat() in mismatch.actual for each in days)
-        return (masked(mismatch.actual, workspace, times=has_today),)
+        return (_masked(mismatch.actual, result),)
     return (mismatch.actual,)
+
+
+def _masked(text: str, result: Result) -> str:
+    """A text with placeholders."""
+    today = datetime.datetime.now(datetime.UTC).date()
+    days = (today, today - datetime.timedelta(days=1), today + datetime.timedelta(days=1))
+    return masked(text, result.workspace, times=any(each.isoformat() in text for each in days))
 
 
 def _written(value: Any, text: str, node: yaml.Node, *, is_json: bool) -> str:

@@ -39,6 +39,7 @@ NONE_FOUND: Final = 5
 @click.option("--junit", metavar="FILE", type=click.Path(dir_okay=False), help="Write the results as JUnit XML, too.")
 @click.option("--update", is_flag=True, help="Write what the calls did into the scenario files, as what they expect.")
 @click.option("--watch", is_flag=True, help="Run scenarios again when they or their tools change, until Ctrl-C.")
+@click.option("--no-skips", is_flag=True, help="Fail if a scenario cannot run on this machine.")
 @recording_options
 @click.pass_context
 def test_tools(
@@ -50,6 +51,7 @@ def test_tools(
     junit: str | None,
     update: bool,
     watch: bool,
+    no_skips: bool,
     **recording: Any,
 ) -> None:
     """Run test scenarios. The exit code is 0 if all passed, 1 if one failed, 2 if one cannot be read, and 5 if there
@@ -75,12 +77,14 @@ def test_tools(
     else:
         _sum_up(results, seconds, options)
     is_updated = update and _update(results)
-    context.exit(_exit_code(results, is_updated=is_updated))
+    context.exit(_exit_code(results, is_updated=is_updated, no_skips=no_skips))
 
 
-def _exit_code(results: Sequence[Result], *, is_updated: bool) -> int:
+def _exit_code(results: Sequence[Result], *, is_updated: bool, no_skips: bool) -> int:
     if not results:
         return NONE_FOUND
+    if no_skips and any(each.skipped is not None for each in results):
+        return FAILED
     return 0 if is_updated or not any(each.mismatches for each in results) else FAILED
 
 
