@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -63,10 +65,12 @@ def test_tools(
     places = paths or (".",)
     scenarios = _read(places, words)
     if watch:
-        _watch(places, scenarios, words, jobs, options)
+        with _interruptible():
+            _watch(places, scenarios, words, jobs, options)
         return
     began = time.monotonic()
-    results = _run(scenarios, jobs, options)
+    with _interruptible():
+        results = _run(scenarios, jobs, options)
     seconds = time.monotonic() - began
     if junit is not None:
         _write_junit(junit, results, seconds)
@@ -76,6 +80,23 @@ def test_tools(
         _sum_up(results, seconds, options)
     is_updated = update and _update(results)
     context.exit(_exit_code(results, is_updated=is_updated))
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP do what Ctrl-C does, so that tools are ended and temporary directories removed."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    for each in numbers:
+        signal.signal(each, interrupt)
+    try:
+        yield
+    finally:
+        for each in numbers:
+            signal.signal(each, signal.SIG_DFL)
 
 
 def _exit_code(results: Sequence[Result], *, is_updated: bool) -> int:
