@@ -84,7 +84,11 @@ def _prepare(pipe: Connection) -> None:
 def _run(scenario: Scenario) -> Result:
     from haft.testing.scenarios.running import run_scenario
 
-    return run_stoppable(run_scenario(scenario))
+    try:
+        return run_stoppable(run_scenario(scenario))
+    except Exception as error:  # A bug in haft must not hide the results of the other scenarios.
+        message = f"The scenario could not run: haft itself failed: {type(error).__name__}: {error}"
+        return Result(scenario, (Mismatch("tool", scenario.tool, None, message),))
 
 
 def _ended(scenario: Scenario) -> Result:

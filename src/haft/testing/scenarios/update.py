@@ -11,17 +11,22 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import yaml
 
 from haft.contracts import BadUsage
+from haft.testing.scenarios.files import read_scenario_file
 from haft.testing.scenarios.masks import masked
-from haft.testing.scenarios.scenario import Mismatch, Result
+from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
 from haft.values import dataclass
 
 _UPDATABLE: Final = re.compile(r"expect\.(status|error|message|output|stderr|result|exit|asked|files\..+)$", re.DOTALL)
+_BEFORE_KEY: Final = re.compile(" *(?:- +)*")
+_UNPRINTABLE: Final = re.compile(
+    r"[^\n\t\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
 _TEXTS: Final = ("message", "output", "stderr")
 
 
@@ -48,9 +53,17 @@ def update_files(results: Iterable[Result]) -> list[Updated]:
 def _update(path: str, results: Sequence[Result]) -> Updated:
     if path.endswith(".toml"):
         return Updated(path, (), tuple(each.path for result in results for each in result.mismatches))
+    before = read_scenario_file(path)
+    if any(each.scenario not in before for each in results):
+        raise BadUsage(f"{path} changed while its scenarios ran", hint="run them again")
     with open(path, encoding="utf-8", newline="") as file:
         text = file.read()
-    nodes = dict(_nodes(yaml.compose(text, Loader=yaml.SafeLoader), ""))
+    try:
+        nodes = dict(_nodes(yaml.compose(text, Loader=yaml.SafeLoader), ""))
+    except yaml.YAMLError as error:
+        raise BadUsage(
+            f"{path} cannot be updated, because it has tabs or is no YAML", hint="change it by hand"
+        ) from error
     edits: dict[int, tuple[int, str]] = {}
     replaced: list[str] = []
     left: list[str] = []
@@ -73,17 +86,36 @@ def _update(path: str, results: Sequence[Result]) -> Updated:
         end, new = edits[start]
         text = text[:start] + new + text[end:]
     if replaced:
-        _replace(path, text)
+        _replace(path, text, before, {each.scenario.case for each in results})
     return Updated(path, tuple(replaced), tuple(left))
 
 
-def _replace(path: str, text: str) -> None:
-    """Write a whole file, so that no reader sees half of it."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with open(temporary, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
-    shutil.copymode(path, temporary)
-    os.replace(temporary, path)
+def _replace(path: str, text: str, before: Sequence[Scenario], updated: Collection[int | None]) -> None:
+    """Write a whole file, so that no reader sees half of it, and only if it reads back and no other case changes."""
+    path = os.path.realpath(path)
+    if not os.access(path, os.W_OK):
+        raise BadUsage(f"{path} is read-only")
+    stem, ending = os.path.splitext(path)
+    temporary = f"{stem}.{os.getpid()}.tmp{ending}"
+    try:
+        with open(temporary, "x", encoding="utf-8", newline="") as file:
+            file.write(text)
+        try:
+            after = read_scenario_file(temporary)
+            if any(
+                one.case not in updated and one.expect != other.expect for one, other in zip(before, after, strict=True)
+            ):
+                raise BadUsage(
+                    f"{path}: a case shares an expectation with others that passed, or did not run",
+                    hint="write the expectation into each case",
+                )
+            shutil.copymode(path, temporary)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise BadUsage(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _nodes(node: yaml.Node | None, at: str) -> Iterator[tuple[str, yaml.Node]]:
@@ -138,11 +170,21 @@ def _written(value: Any, text: str, node: yaml.Node, *, is_json: bool) -> str:
     is_block = isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")
     if isinstance(value, str) and is_block and not is_json:
         line = text.rfind("\n", 0, node.start_mark.index) + 1
-        indent = len(text[line:]) - len(text[line:].lstrip(" ")) + 2
+        indent = len(_BEFORE_KEY.match(text, line)[0]) + 2  # type: ignore[index]  # It matches every line.
         if (block := block_text(value, indent)) is not None:
             return block
-        return json.dumps(value, ensure_ascii=False) + "\n"
-    return json.dumps(value, ensure_ascii=False)
+        return quoted(value) + "\n"
+    return quoted(value)
+
+
+def quoted(value: Any) -> str:
+    """A value as JSON that is YAML too: what YAML cannot print is escaped."""
+    return escaped(json.dumps(value, ensure_ascii=False))
+
+
+def escaped(text: str) -> str:
+    """A text in which what YAML cannot print is escaped."""
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def block_text(value: str, indent: int) -> str | None:
