@@ -1,12 +1,20 @@
 """Tools and scenario files that want to deceive, or to break, what tests them."""
 
+import asyncio
 import json
 import os
 
 import pytest
 
 from haft.contracts import BadUsage
-from haft.testing.scenarios import read_scenario_file, run_scenarios, scenarios_from, update_files
+from haft.testing.scenarios import (
+    lines_of,
+    read_scenario_file,
+    run_scenario,
+    run_scenarios,
+    scenarios_from,
+    update_files,
+)
 
 NASTY = "\x1b[2J\x7f\x00\u202e\ufeff\u2028]]> \\ \" ' # : "
 
@@ -116,3 +124,21 @@ def test_an_update_of_json_with_tabs_says_that_it_cannot(tmp_path):
     path.write_text('{"tool": "out",\n\t"expect": {\n\t\t"output": "old"}}')
     with pytest.raises(BadUsage, match="cannot be updated"):
         update_files(run(path))
+
+
+@pytest.mark.parametrize("name", ["a\npassed  b.scenario.yaml", "\x1b[2J"])
+def test_a_scenario_forges_no_line_of_the_report(tmp_path, name):
+    path = tmp_path / f"{name}.scenario.json"
+    path.write_text(json.dumps({"tool": f"unknown{name}", "name": name}))
+    (result,) = run(path)
+    assert not result.passed
+    for line in lines_of(result):
+        assert "\n" not in line
+        assert not line.startswith("passed")
+
+
+def test_the_home_of_the_person_need_not_be_writable(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HAFT_HOME", str(tmp_path / "file"))
+    data = {"tool": "list_directory", "args": {"path": "."}}
+    assert asyncio.run(run_scenario(scenarios_from(data)[0])).passed

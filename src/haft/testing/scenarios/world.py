@@ -56,9 +56,13 @@ class World:
         return self
 
     def share_environments(self) -> None:
-        """Let the state home have the environments of templates that all scenarios share."""
+        """Let the state home have the environments of templates that all scenarios share. Where the home of the person
+        cannot be written, each scenario makes its own."""
         shared = os.path.join(default_home(os.environ), "test-environments")
-        os.makedirs(shared, mode=0o700, exist_ok=True)
+        try:
+            os.makedirs(shared, mode=0o700, exist_ok=True)
+        except OSError:
+            return
         os.symlink(shared, os.path.join(self.state, _SHARED))
 
     def environ(self) -> dict[str, str]:
