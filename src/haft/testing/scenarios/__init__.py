@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from haft.testing.scenarios.junit import write_junit
     from haft.testing.scenarios.report import explained, last_words, lines_of, place, summary
     from haft.testing.scenarios.scenario import Answer, Fault, Mismatch, Result, Scenario, Unfit
-    from haft.testing.scenarios.update import Updated, update_files
 else:
     __getattr__ = face(
         __name__,
@@ -21,7 +20,6 @@ else:
             "junit": "write_junit",
             "report": "explained last_words lines_of place summary",
             "scenario": "Answer Fault Mismatch Result Scenario Unfit",
-            "update": "Updated update_files",
         },
     )
 
@@ -33,13 +31,11 @@ __all__ = [
     "Result",
     "Scenario",
     "Unfit",
-    "Updated",
     "explained",
     "last_words",
     "lines_of",
     "mismatches",
     "place",
     "summary",
-    "update_files",
     "write_junit",
 ]

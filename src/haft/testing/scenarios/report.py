@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from haft.schema import escaped
 from haft.testing.scenarios.scenario import Mismatch, Result
 
 _MOST_LINES: Final = 60
@@ -31,14 +32,15 @@ def place(result: Result, part: str = "") -> str:
 def lines_of(result: Result, styled: Styled = plain) -> Iterator[str]:
     """The result of one scenario."""
     word, style = ("passed", "ok") if result.passed else ("skipped", "warn") if result.skipped else ("FAILED", "bad")
-    yield f"{styled(word, style)}  {place(result)}  {result.scenario.name}  {styled(f'{result.seconds:.2f} s', 'dim')}"
+    where, name = escaped(place(result)), escaped(result.scenario.name)  # A newline in them could forge a line.
+    yield f"{styled(word, style)}  {where}  {name}  {styled(f'{result.seconds:.2f} s', 'dim')}"
     if result.skipped:
-        yield f"    {result.skipped}"
+        yield from (f"    {line}" for line in result.skipped.splitlines())
     if result.mismatches:
         yield f"    {styled(f'call: {_call(result)}', 'dim')}"
     for each in result.mismatches:
         yield ""
-        yield f"    {styled(place(result, each.path), 'dim')}"
+        yield f"    {styled(escaped(place(result, each.path)), 'dim')}"
         yield from (f"    {line}" for line in explained(each, styled))
     if result.mismatches:
         yield from (f"    {line}" if line else "" for line in last_words(result))
@@ -62,7 +64,7 @@ def explained(mismatch: Mismatch, styled: Styled = plain) -> Iterator[str]:
 
 def _call(result: Result) -> str:
     """The call in one line."""
-    shown = f"{result.scenario.tool} {json.dumps(dict(result.scenario.args), ensure_ascii=False)}"
+    shown = f"{escaped(result.scenario.tool)} {json.dumps(dict(result.scenario.args), ensure_ascii=False)}"
     return shown if len(shown) <= _MOST_OF_CALL else f"{shown[:_MOST_OF_CALL]}…"
 
 

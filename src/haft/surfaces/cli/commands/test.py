@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -65,10 +67,12 @@ def test_tools(
     places = paths or (".",)
     scenarios = _read(places, words)
     if watch:
-        _watch(places, scenarios, words, jobs, options)
+        with _interruptible():
+            _watch(places, scenarios, words, jobs, options)
         return
     began = time.monotonic()
-    results = _run(scenarios, jobs, options)
+    with _interruptible():
+        results = _run(scenarios, jobs, options)
     seconds = time.monotonic() - began
     if junit is not None:
         _write_junit(junit, results, seconds)
@@ -78,6 +82,23 @@ def test_tools(
         _sum_up(results, seconds, options)
     is_updated = update and _update(results)
     context.exit(_exit_code(results, is_updated=is_updated, no_skips=no_skips))
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP do what Ctrl-C does, so that tools are ended and temporary directories removed."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    for each in numbers:
+        signal.signal(each, interrupt)
+    try:
+        yield
+    finally:
+        for each in numbers:
+            signal.signal(each, signal.SIG_DFL)
 
 
 def _exit_code(results: Sequence[Result], *, is_updated: bool, no_skips: bool) -> int:
@@ -157,7 +178,7 @@ def _write_junit(path: str, results: Sequence[Result], seconds: float) -> None:
 
 def _update(results: Sequence[Result]) -> bool:
     """Update the files. Returns whether nothing is left that fails."""
-    from haft.testing.scenarios import update_files
+    from haft.testing.reading import update_files
 
     is_whole = all(each.outcome is not None for each in results if each.mismatches)
     for each in update_files(results):
