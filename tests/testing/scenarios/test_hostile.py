@@ -137,3 +137,15 @@ def test_the_home_of_the_person_need_not_be_writable(tmp_path, monkeypatch):
     monkeypatch.setenv("HAFT_HOME", str(tmp_path / "file"))
     data = {"tool": "list_directory", "args": {"path": "."}}
     assert asyncio.run(run_scenario(scenarios_from(data)[0])).passed
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="Python cannot set extended attributes here")
+def test_a_change_of_extended_attributes_alone_is_seen(tmp_path):
+    try:
+        os.setxattr(tmp_path, "user.haft", b"1")
+    except OSError:
+        pytest.skip("the file system of the tests has no extended attributes")
+    words = "import os; os.setxattr('a.txt', 'user.a', b'1')"
+    (found,) = scenarios_from({"tool": "shell", "files": {"a.txt": ""}, "args": {"command": f'python3 -c "{words}"'}})
+    result = asyncio.run(run_scenario(found))
+    assert [each.actual for each in result.mismatches] == ["a.txt changed its extended attributes"]

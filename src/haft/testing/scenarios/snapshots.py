@@ -27,6 +27,8 @@ class FoundFile:
     """The digest of a file's content."""
     target: str | None = None
     """The target of a link."""
+    attributes: tuple[tuple[str, bytes], ...] = ()
+    """The extended attributes that belong to users."""
 
 
 def snapshot(root: str) -> dict[str, FoundFile]:
@@ -49,7 +51,7 @@ def _found(root: str, inside: str) -> Iterator[tuple[str, FoundFile]]:
             yield path, FoundFile("directory", mode)
             yield from _found(root, path)
         elif stat.S_ISREG(status.st_mode):
-            yield path, FoundFile("file", mode, _digest(entry.path))
+            yield path, FoundFile("file", mode, _digest(entry.path), attributes=_attributes(entry.path))
         else:
             yield path, FoundFile("other", mode)
 
@@ -63,8 +65,19 @@ def _digest(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _attributes(path: str) -> tuple[tuple[str, bytes], ...]:
+    if not hasattr(os, "listxattr"):
+        return ()
+    try:
+        names = [each for each in os.listxattr(path) if each.startswith("user.")]
+        return tuple((each, os.getxattr(path, each)) for each in sorted(names))
+    except OSError:  # The file system has none, or the tester may not read them.
+        return ()
+
+
 def differences(before: Mapping[str, FoundFile], after: Mapping[str, FoundFile]) -> dict[str, str]:
-    """Each path that differs, with what happened to it: `created`, `deleted`, `changed` or `changed its mode`."""
+    """Each path that differs, with what happened to it: `created`, `deleted`, `changed`, `changed its
+    mode` or `changed its extended attributes`."""
     found: dict[str, str] = {}
     for path in sorted({*before, *after}):
         old, new = before.get(path), after.get(path)
@@ -74,6 +87,8 @@ def differences(before: Mapping[str, FoundFile], after: Mapping[str, FoundFile])
             found[path] = "changed"
         elif old.mode != new.mode:
             found[path] = "changed its mode"
+        elif old.attributes != new.attributes:
+            found[path] = "changed its extended attributes"
     return found
 
 
@@ -81,11 +96,11 @@ def expectations(root: str, before: Mapping[str, FoundFile], after: Mapping[str,
     """Each path that differs, as the part `expect.files` of a scenario would have it. Directories are there
     only if they are empty or gone."""
     found: dict[str, Any] = {}
+    filled_before, filled_after = ({os.path.dirname(each) for each in paths} for paths in (before, after))
     for path, what in differences(before, after).items():
         file = after.get(path)
-        is_filled = any(each.startswith(f"{path}/") for each in (after if file else before))
         if file is None:
-            if not is_filled:
+            if path not in filled_before:
                 found[path] = None
         elif what == "changed its mode":
             found[path] = {"mode": f"{file.mode:o}"}
@@ -94,7 +109,7 @@ def expectations(root: str, before: Mapping[str, FoundFile], after: Mapping[str,
             found[path] = {"kind": "file"} if text is None else text
         elif file.kind == "link":
             found[path] = {"link": file.target}
-        elif not is_filled:
+        elif path not in filled_after:
             found[path] = {"kind": file.kind}
     return found
 
