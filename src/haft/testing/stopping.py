@@ -59,9 +59,10 @@ def stopping_pipe(context: BaseContext) -> Iterator[Connection]:
 
 
 def stop_with(pipe: Connection) -> None:
-    """Let this process stop when the other end of a pipe is closed. Ctrl-C alone does not stop it any more: a terminal
-    sends that to the process that has the other end, too."""
-    signal.signal(signal.SIGINT, lambda _number, _frame: None)  # Not ignored: tools would inherit that.
+    """Let this process stop when the other end of a pipe is closed. Ctrl-C and the like alone do not stop it any more:
+    they are sent to the process that has the other end, too, and would leave no time to clean up."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, lambda _number, _frame: None)  # Not ignored: tools would inherit that.
     threading.Thread(target=_watch, args=(pipe,), name="haft-stopping", daemon=True).start()
 
 

@@ -88,10 +88,15 @@ def test_tools(
 def _interruptible() -> Iterator[None]:
     """Let SIGTERM and SIGHUP do what Ctrl-C does, so that tools are ended and temporary directories removed."""
 
+    from multiprocessing.resource_tracker import ensure_running
+
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
     numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    for each in numbers:
+        signal.signal(each, signal.SIG_IGN)
+    ensure_running()  # Python's own helper inherits that: it notes what must be removed, and must end last.
     for each in numbers:
         signal.signal(each, interrupt)
     try:
