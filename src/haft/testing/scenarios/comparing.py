@@ -35,6 +35,8 @@ class Observed:
     """Why the recorded calls do not hold, in sentences."""
     broken_promise: str | None = None
     """In what the result breaks the output schema of the tool."""
+    is_repository: bool = False
+    """Whether the workspace was a git repository before the call, whose `.git` every call of git changes."""
 
 
 def mismatches(expected: Expected, observed: Observed) -> tuple[Mismatch, ...]:
@@ -219,7 +221,10 @@ def _other_changes(expected: Expected, observed: Observed) -> Iterator[Mismatch]
     if expected.only_changed == "any":
         return
     allowed = tuple(expected.files) if expected.only_changed is None else (*expected.only_changed, *expected.files)
+    ignored = observed.is_repository and not any(f"{each}/".startswith(".git/") for each in expected.only_changed or ())
     for path, what in differences(observed.before, observed.after).items():
+        if ignored and path.partition("/")[0] == ".git":
+            continue
         if any(_covers(each, path) for each in allowed):
             continue
         if observed.after.get(path, observed.before.get(path)).kind == "directory" and _has_allowed(path, allowed):  # type: ignore[union-attr]
