@@ -32,3 +32,28 @@ def test_the_answers_of_programs_are_recorded_and_replayed_without_them(past):
     past.tool("sorted", TOOL.replace('sort "$path"', 'sort -r "$path"', 1))
     assert past.replay(recorded).mismatches[0].path == "expect.output"
     assert SECRET not in Path(recorded.path).read_text()
+
+
+def test_redirected_output_is_written_once(past):
+    past.tool(
+        "sorted",
+        """read line; path=${line#path: }
+sort -- "$path" >>sorted.log
+sort -- missing.txt 2>>errors.log
+{ sort -- "$path" && echo done; } >new.log
+sort -- "$path" | tr a-z A-Z >upper.log
+sort -o made.txt -- "$path"
+""",
+    )
+    past.write("given.txt", "b\na\n")
+    past.write("sorted.log", "first\n")
+    past.call("tb__sorted", {"path": "given.txt"})
+    recorded = past.record(programs=["sort"], to="one.scenario.yaml")
+    (scenario,) = read_scenario_file(recorded.path)
+    answers = scenario.programs.stubs[0].answers
+    assert [each.writes for each in answers] == [{}, {}, {}, {}, {"made.txt": "a\nb\n"}]
+    assert answers[0].stdout == "a\nb\n"
+    files = scenario.expect.files
+    assert files["sorted.log"].content.equals == "first\na\nb\n"
+    assert files["upper.log"].content.equals == "A\nB\n"
+    assert past.replay(recorded).passed

@@ -252,12 +252,38 @@ def files() -> dict[str, tuple[int, int]]:
 
 
 def written(before: dict[str, tuple[int, int]]) -> dict[str, str]:
-    """The texts of the files that changed since."""
+    """The texts of the files that changed since, without those that another process has open to write: a shell that
+    redirects the output of the stub to a file, and the next programs of a pipeline, write these themselves."""
     found = {}
+    others = open_files()
     for path, state in files().items():
         if before.get(path) != state and state[1] <= MAX_STDIN:
+            with contextlib.suppress(OSError):
+                each = os.lstat(path)
+                if (each.st_dev, each.st_ino) in others:
+                    continue
             with contextlib.suppress(OSError, UnicodeDecodeError), open(path, encoding="utf-8", newline="") as file:
                 found[path] = file.read()
+    return found
+
+
+def open_files() -> set[tuple[int, int]]:
+    """The files that this process, or another one that it may look at, has open to write, by device and inode."""
+    found = set()
+    processes = [each for each in os.listdir("/proc") if each.isdecimal()] if os.path.isdir("/proc") else []
+    for process in processes:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{process}/fd"):
+                with contextlib.suppress(OSError, ValueError, StopIteration):
+                    with open(f"/proc/{process}/fdinfo/{name}") as file:
+                        flags = next(line for line in file if line.startswith("flags:"))
+                    each = os.stat(f"/proc/{process}/fd/{name}")
+                    if int(flags.split()[1], 8) & os.O_ACCMODE and stat.S_ISREG(each.st_mode):
+                        found.add((each.st_dev, each.st_ino))
+    for descriptor in (1, 2):  # Without /proc, at least those of this process are known.
+        with contextlib.suppress(OSError):
+            each = os.fstat(descriptor)
+            found.add((each.st_dev, each.st_ino))
     return found
 
 

@@ -65,5 +65,5 @@ def _call(call: Mapping[str, Any], workspace: str, finder: SecretFinder) -> dict
     if len(kept) == len(given):
         expected["args"] = kept
     if 0 < len(call["stdin"]) <= _LONGEST_STDIN:
-        expected["stdin"] = masked(finder.masked(call["stdin"], part), workspace, times=False)
+        expected["stdin"] = masked(finder.masked(call["stdin"], part), workspace)
     return {"answer": {"args": kept, **answer}, "expected": expected}

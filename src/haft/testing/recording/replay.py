@@ -23,14 +23,14 @@ from haft.testing.recording.drafting import Draft
 from haft.testing.recording.secret_finder import PLACEHOLDER
 from haft.testing.running import run_scenario
 from haft.testing.scenarios import Mismatch, Scenario
-from haft.testing.scenarios.masks import masked_like
+from haft.testing.scenarios.masks import without_changing_times, without_times
 
 _TEXTS: Final = ("expect.output", "expect.stderr", "expect.message", "expect.files.")
 _MOST_ROUNDS: Final = 4
 _MOST_MARKS: Final = 100
 _MARKS: Final = regex(f"{re.escape(MARK)}|{PLACEHOLDER}")
 _LEAST: Final = 3
-"""How many characters a line must have to be expected on its own."""
+"""How many characters a line must have to be looked for anywhere in a text. A shorter one must be a whole line."""
 
 
 class NotReproducible(ToolFailed):
@@ -102,13 +102,13 @@ def _is_time(mismatch: Mismatch) -> bool:
     """Whether a text differs only in times."""
     if not isinstance(mismatch.expected, str) or mismatch.path == "expect.result":
         return False
-    return masked_like("<time>", mismatch.expected, "") == masked_like("<time>", mismatch.actual, "")
+    return without_times(mismatch.expected) == without_times(mismatch.actual)
 
 
 def _weaken(draft: Draft, mismatch: Mismatch, third: Any) -> None:
     """Weaken an expectation so that it holds for the run, for the mismatch of a replay, and for a third text."""
     expect = draft.data["expect"]
-    part = mismatch.path.removeprefix("expect.").removesuffix(".contains")
+    part = mismatch.path.removeprefix("expect.").removesuffix(".contains").removesuffix(".matches")
     if part == "result":
         del expect["result"]
         draft.notes.append("the result differs from run to run, and is left out")
@@ -119,6 +119,8 @@ def _weaken(draft: Draft, mismatch: Mismatch, third: Any) -> None:
     what = f"the file {key}" if is_file else {"output": "the output", "stderr": "stderr"}.get(key, "the message")
     if mismatch.path.endswith(".contains"):
         weaker: Any = _without(held, mismatch.expected)
+    elif mismatch.path.endswith(".matches"):  # The short lines come in another order.
+        weaker = {key: each for key, each in held.items() if key != "matches"} or None
     else:
         weaker = None if isinstance(held, Mapping) and "base64" in held else _weaker(mismatch, third)
     if weaker is None:
@@ -143,17 +145,22 @@ def _weaken(draft: Draft, mismatch: Mismatch, third: Any) -> None:
 def _without(held: Mapping[str, Any], line: str) -> dict[str, Any] | None:
     """An expectation of lines without one of them; None if none is left."""
     lines = [each for each in held["contains"] if each != line]
-    return {"contains": lines} if lines else None
+    rest = {key: each for key, each in held.items() if key != "contains"}
+    return {**rest, "contains": lines} if lines else rest or None
 
 
 def _weaker(mismatch: Mismatch, third: Any) -> Any:
     """What always holds of a text that differs: the text without times, or some of its lines; None if nothing does."""
-    timeless = masked_like("<time>", mismatch.expected, "")
     if mismatch.actual == third and _is_masked_form(mismatch.actual, mismatch.expected):
         return mismatch.actual
-    if _is_time(mismatch) and masked_like("<time>", third, "") == timeless:
+    timeless = without_changing_times(mismatch.expected, (mismatch.actual, third))
+    if timeless is not None:
         return timeless
     there = set(mismatch.actual.splitlines()) & set(third.splitlines())
-    lines = [each for each in dict.fromkeys(mismatch.expected.splitlines()) if each in there]
-    lines = [each for each in lines if len(each.strip()) >= _LEAST]
-    return {"contains": lines} if lines else None
+    lines = [each for each in dict.fromkeys(mismatch.expected.splitlines()) if each in there and each.strip()]
+    long = [each for each in lines if len(each.strip()) >= _LEAST]
+    short = [each for each in lines if each not in long]
+    found: dict[str, Any] = {"contains": long} if long else {}
+    if short:
+        found["matches"] = "(?ms)" + ".*".join(f"^{re.escape(each)}$" for each in short)
+    return found or None

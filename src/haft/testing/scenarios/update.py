@@ -8,11 +8,11 @@ also times, if they are times of today.
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ import yaml
 
 from haft.contracts import BadUsage
 from haft.testing.scenarios.first_expectation import first_expectation
-from haft.testing.scenarios.masks import masked
+from haft.testing.scenarios.masks import days_around, masked
 from haft.testing.scenarios.scenario import Mismatch, Result
 from haft.values import dataclass
 
@@ -163,9 +163,7 @@ def _value(mismatch: Mismatch, result: Result) -> tuple[Any] | None:
 
 def _masked(text: str, result: Result) -> str:
     """A text with placeholders."""
-    today = datetime.datetime.now(datetime.UTC).date()
-    days = (today, today - datetime.timedelta(days=1), today + datetime.timedelta(days=1))
-    return masked(text, result.workspace, times=any(each.isoformat() in text for each in days))
+    return masked(text, result.workspace, times=days_around(time.time()))
 
 
 def _written(value: Any, text: str, node: yaml.Node, *, is_json: bool) -> str:
