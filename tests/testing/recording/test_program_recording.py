@@ -57,3 +57,15 @@ sort -o made.txt -- "$path"
     assert files["sorted.log"].content.equals == "first\na\nb\n"
     assert files["upper.log"].content.equals == "A\nB\n"
     assert past.replay(recorded).passed
+
+
+def test_only_tools_that_start_programs_can_miss_one(past):
+    past.write("a.txt", "one\n")
+    past.call("edit_file", {"path": "a.txt", "old_string": "one", "new_string": "1"})
+    assert past.record(programs=["sort"], to="one.scenario.yaml", in_session=True).notes == ()
+    past.call("shell", {"command": "cat a.txt"})
+    session = past.record(programs=["sort"], to="two.scenario.yaml", in_session=True)
+    assert session.notes == ("the tool may read files that its arguments do not name: `--files GLOB` adds files",)
+    assert "the tool did not call sort" in past.record(programs=["sort"], to="three.scenario.yaml").notes
+    past.call("find_files", {"pattern": "*.txt"})
+    assert past.record(files=["*.txt"], to="four.scenario.yaml").notes == session.notes

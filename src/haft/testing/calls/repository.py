@@ -54,6 +54,8 @@ def _run(git: str, directory: str, env: Mapping[str, str], *words: str) -> None:
         raise ToolFailed(f"git could not make a repository in {directory}: {ended.stderr.strip()}")
 
 
-def is_of_git(path: str) -> bool:
-    """Whether a relative path is a `.git`, or lies in one."""
-    return GIT in path.casefold().split("/")
+def git_of(path: str) -> str | None:
+    """The outermost `.git` in a relative path; None if there is none."""
+    parts = path.split("/")
+    found = next((index for index, part in enumerate(parts) if part.casefold() == GIT), None)
+    return None if found is None else "/".join(parts[: found + 1])

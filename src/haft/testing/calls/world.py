@@ -17,7 +17,7 @@ from typing import Final, Self
 
 from haft.contracts import BadUsage
 from haft.storage import default_home
-from haft.testing.calls.repository import FIXED, is_of_git, make_repository
+from haft.testing.calls.repository import FIXED, git_of, make_repository
 from haft.testing.scenarios.scenario import GivenFile, Scenario
 
 _SHARED: Final = "environments"
@@ -52,9 +52,9 @@ class World:
         files = self._scenario.files
         if self._scenario.git:
             # git must not obey the files of a `.git` that the scenario gives, such as its hooks.
-            write_files(self.workspace, {path: given for path, given in files.items() if not is_of_git(path)})
+            write_files(self.workspace, {path: given for path, given in files.items() if git_of(path) is None})
             make_repository(self.workspace, self.environ().get("PATH", os.defpath))
-            files = {path: given for path, given in files.items() if is_of_git(path)}
+            files = {path: given for path, given in files.items() if git_of(path) is not None}
         write_files(self.workspace, files)
 
     def share_environments(self) -> None:

@@ -4,11 +4,13 @@ expects. Secrets are masked, and files that hold secrets are left out."""
 from __future__ import annotations
 
 import datetime
+import glob
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from haft.contracts import says_secret
+from haft.testing.calls import GIT
 from haft.testing.recording.input_files import USUAL_MODES, InputFiles, encoded, input_files, written_files
 from haft.testing.recording.nested_calls import nested_calls, texts_of
 from haft.testing.recording.past_run import ChangedPath, FileState, PastRun, PastRuns
@@ -60,6 +62,8 @@ def draft_of(
         data["cwd"] = record["cwd"]
         if not any(path.startswith(f"{data['cwd']}/") for path in files):
             data.setdefault("files", {})[f"{data['cwd']}/"] = None
+    if run.repositories.get(GIT) is False:
+        data["git"] = True
     if nested.servers:
         data["mcp"] = nested.servers
     if env := _environment(run, finder, notes):
@@ -190,6 +194,9 @@ def _expected(run: PastRun, finder: SecretFinder, notes: list[str]) -> dict[str,
     files = _expected_files(run, finder, notes)
     if files:
         found["files"] = files
+    if elsewhere := [each for each, is_made in run.repositories.items() if each != GIT or is_made]:
+        found["only_changed"] = [word for each in elsewhere for word in (each, f"{glob.escape(each)}/*")]
+        notes.append(f"what the call changed in {', '.join(elsewhere)} is not compared")
     return found
 
 
