@@ -17,6 +17,7 @@ def run(command, **parts):
     return asyncio.run(run_scenario(scenarios_from(data)[0]))
 
 
+@pytest.mark.every_user
 def test_the_given_files_are_committed_and_hashes_are_always_the_same():
     files = {"a.txt": "one\n", "run": {"content": "#!/bin/sh\n", "mode": "755"}, ".gitignore": "*.log\n", "x.log": ""}
     command = (
