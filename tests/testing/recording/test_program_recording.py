@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from haft.testing.reading import read_scenario_file
 
 SECRET = "argv-of-a-program-12"
@@ -34,6 +36,7 @@ def test_the_answers_of_programs_are_recorded_and_replayed_without_them(past):
     assert SECRET not in Path(recorded.path).read_text()
 
 
+@pytest.mark.every_user
 def test_redirected_output_is_written_once(past):
     past.tool(
         "sorted",

@@ -208,9 +208,7 @@ def run_real(program: str, real: str, stdin: bytes) -> tuple[bytes, bytes, int]:
     own = os.path.dirname(os.path.abspath(sys.argv[0]))
     places = [each for each in os.environ.get("PATH", "").split(os.pathsep) if os.path.abspath(each) != own]
     env = {**os.environ, "PATH": os.pathsep.join(places)}
-    given = os.memfd_create("stdin")
-    write(given, stdin)
-    os.lseek(given, 0, os.SEEK_SET)
+    given, feeder = feed(stdin)
     pipes = {1: os.pipe(), 2: os.pipe()}
     actions = [(os.POSIX_SPAWN_DUP2, given, 0)]
     actions += [(os.POSIX_SPAWN_DUP2, end, descriptor) for descriptor, (_, end) in pipes.items()]
@@ -219,6 +217,7 @@ def run_real(program: str, real: str, stdin: bytes) -> tuple[bytes, bytes, int]:
     except OSError as error:
         fail(program, f"the real program cannot run: {error.strerror}", code=126)
         raise
+    os.close(given)
     left = {}
     for descriptor, (end, other) in pipes.items():
         os.close(other)
@@ -232,7 +231,21 @@ def run_real(program: str, real: str, stdin: bytes) -> tuple[bytes, bytes, int]:
             else:
                 del left[end]
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.kill(feeder, signal.SIGKILL)  # Something that the program left running may hold the pipe, and read nothing.
+    os.waitpid(feeder, 0)
     return b"".join(kept[1]), b"".join(kept[2]), code if code >= 0 else 128 - code
+
+
+def feed(data: bytes) -> tuple[int, int]:
+    """A pipe from which the data can be read, and the process that writes it."""
+    end, other = os.pipe()
+    feeder = os.fork()
+    if not feeder:
+        os.close(end)
+        write(other, data)
+        os._exit(0)
+    os.close(other)
+    return end, feeder
 
 
 def files() -> dict[str, tuple[int, int]]:
