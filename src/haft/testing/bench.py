@@ -18,6 +18,7 @@ from haft.contracts import ApprovalRequest, BadUsage, Conditions, Listing, Outco
 from haft.service import SyncToolService, ToolService
 from haft.testing.calls.approving import Answers, ScriptedApprover
 from haft.testing.calls.loading import Loading
+from haft.testing.calls.repository import make_repository
 from haft.testing.clock import FakeClock
 from haft.testing.programs import ProgramStubs
 from haft.testing.reading import scenarios_from
@@ -70,6 +71,10 @@ class ToolBench:
             full = self.workspace / path
             full.parent.mkdir(parents=True, exist_ok=True)
             full.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def make_repository(self) -> None:
+        """Make the workspace a git repository with a commit of its present files, as `git: true` in a scenario."""
+        make_repository(str(self.workspace), os.environ.get("PATH", os.defpath))
 
     def load(self, path: str | os.PathLike[str]) -> list[Listing]:
         """Load the tools at a path, in any format: an executable, a plugin, a template, a folder of tools, or a

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from haft.testing.calls.injection import Injection
     from haft.testing.calls.loading import Loading
     from haft.testing.calls.observing import judged, loading_of, observe
+    from haft.testing.calls.repository import GIT, git_of, make_repository
     from haft.testing.calls.world import World
 else:
     __getattr__ = face(
@@ -21,17 +22,21 @@ else:
             "injection": "Injection",
             "loading": "Loading",
             "observing": "judged loading_of observe",
+            "repository": "GIT git_of make_repository",
             "world": "World",
         },
     )
 
 __all__ = [
+    "GIT",
     "Answers",
     "Injection",
     "Loading",
     "ScriptedApprover",
     "World",
+    "git_of",
     "judged",
     "loading_of",
+    "make_repository",
     "observe",
 ]

@@ -38,7 +38,7 @@ async def observe(
             installed=False,
             conditions=Conditions(
                 stubs.stand_ins,
-                Grants(network=scenario.network, env=tuple(scenario.env), read=tuple(loading.reads)),
+                Grants(network=scenario.network, env=tuple(world.own_variables), read=tuple(loading.reads)),
                 faults=fault,
                 clock=None if fault is None else fault.clock,
             ),
@@ -59,7 +59,7 @@ async def observe(
                 scenario.args,
                 timeout=scenario.timeout,
                 cwd=scenario.cwd,
-                env=scenario.env or None,
+                env=world.own_variables or None,
                 config=scenario.config or None,
                 grants=_grants(scenario),
             )
@@ -68,7 +68,8 @@ async def observe(
         after = snapshot(world.workspace)
         form, asked = outcome.to_json(), len(approver.requests)
         broken = None if listing is None else broken_promise(listing.spec, form)
-        return Observed(form, world.workspace, before, after, stubs.calls(), asked, stubs.problems(), broken)
+        calls, problems = stubs.calls(), stubs.problems()
+        return Observed(form, world.workspace, before, after, calls, asked, problems, broken, scenario.git)
 
 
 def judged(scenario: Scenario, observed: Observed) -> Result:

@@ -20,6 +20,7 @@ from typing import Final, Self
 
 from haft.contracts import BadUsage
 from haft.storage import default_home
+from haft.testing.calls.repository import FIXED, git_of, make_repository
 from haft.testing.scenarios.scenario import GivenFile, Scenario
 
 _SHARED: Final = "environments"
@@ -48,12 +49,21 @@ class World:
             for path in (self.workspace, self.state, self.home, self.programs):
                 os.mkdir(path, 0o700)
             os.chmod(self.workspace, 0o755)  # noqa: S103  a workspace as people have it
-            write_files(self.workspace, self._scenario.files)
+            self._write_files()
             self.share_environments()
         except BaseException:
             self.close()
             raise
         return self
+
+    def _write_files(self) -> None:
+        files = self._scenario.files
+        if self._scenario.git:
+            # git must not obey the files of a `.git` that the scenario gives, such as its hooks.
+            write_files(self.workspace, {path: given for path, given in files.items() if git_of(path) is None})
+            make_repository(self.workspace, self.environ().get("PATH", os.defpath))
+            files = {path: given for path, given in files.items() if git_of(path) is not None}
+        write_files(self.workspace, files)
 
     def share_environments(self) -> None:
         """Let the state home have the environments of templates that all scenarios share. Where the home of the person
@@ -73,8 +83,13 @@ class World:
             "HOME": self.home,
             "XDG_CONFIG_HOME": os.path.join(self.home, ".config"),
             "AMP_TOOLBOX": "",
-            **self._scenario.env,
+            **self.own_variables,
         }
+
+    @property
+    def own_variables(self) -> dict[str, str]:
+        """The variables that every process of the tool gets without a grant."""
+        return {**(FIXED if self._scenario.git else {}), **self._scenario.env}
 
     def close(self) -> None:
         """Remove the directories, also those that a tool made unreadable."""

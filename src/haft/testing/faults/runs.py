@@ -120,7 +120,10 @@ async def _with_killed_host(scenario: Scenario, world: World, fault: HostKilled)
         message = "haft knows nothing of the run after it was killed"
         return Result(scenario, (Mismatch("fault", scenario.fault, None, message),))
     form = runs[0].outcome
-    observed = Observed(form, world.workspace, before, snapshot(world.workspace), (), told.get("asked", 0))
+    asked = told.get("asked", 0)
+    observed = Observed(
+        form, world.workspace, before, snapshot(world.workspace), asked=asked, is_repository=scenario.git
+    )
     return _judged(scenario, observed, fault)
 
 

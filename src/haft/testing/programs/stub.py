@@ -208,9 +208,7 @@ def run_real(program: str, real: str, stdin: bytes) -> tuple[bytes, bytes, int]:
     own = os.path.dirname(os.path.abspath(sys.argv[0]))
     places = [each for each in os.environ.get("PATH", "").split(os.pathsep) if os.path.abspath(each) != own]
     env = {**os.environ, "PATH": os.pathsep.join(places)}
-    given = os.memfd_create("stdin")
-    write(given, stdin)
-    os.lseek(given, 0, os.SEEK_SET)
+    given, feeder = feed(stdin)
     pipes = {1: os.pipe(), 2: os.pipe()}
     actions = [(os.POSIX_SPAWN_DUP2, given, 0)]
     actions += [(os.POSIX_SPAWN_DUP2, end, descriptor) for descriptor, (_, end) in pipes.items()]
@@ -219,6 +217,7 @@ def run_real(program: str, real: str, stdin: bytes) -> tuple[bytes, bytes, int]:
     except OSError as error:
         fail(program, f"the real program cannot run: {error.strerror}", code=126)
         raise
+    os.close(given)
     left = {}
     for descriptor, (end, other) in pipes.items():
         os.close(other)
@@ -232,7 +231,21 @@ def run_real(program: str, real: str, stdin: bytes) -> tuple[bytes, bytes, int]:
             else:
                 del left[end]
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.kill(feeder, signal.SIGKILL)  # Something that the program left running may hold the pipe, and read nothing.
+    os.waitpid(feeder, 0)
     return b"".join(kept[1]), b"".join(kept[2]), code if code >= 0 else 128 - code
+
+
+def feed(data: bytes) -> tuple[int, int]:
+    """A pipe from which the data can be read, and the process that writes it."""
+    end, other = os.pipe()
+    feeder = os.fork()
+    if not feeder:
+        os.close(end)
+        write(other, data)
+        os._exit(0)
+    os.close(other)
+    return end, feeder
 
 
 def files() -> dict[str, tuple[int, int]]:
@@ -252,12 +265,38 @@ def files() -> dict[str, tuple[int, int]]:
 
 
 def written(before: dict[str, tuple[int, int]]) -> dict[str, str]:
-    """The texts of the files that changed since."""
+    """The texts of the files that changed since, without those that another process has open to write: a shell that
+    redirects the output of the stub to a file, and the next programs of a pipeline, write these themselves."""
     found = {}
+    others = open_files()
     for path, state in files().items():
         if before.get(path) != state and state[1] <= MAX_STDIN:
+            with contextlib.suppress(OSError):
+                each = os.lstat(path)
+                if (each.st_dev, each.st_ino) in others:
+                    continue
             with contextlib.suppress(OSError, UnicodeDecodeError), open(path, encoding="utf-8", newline="") as file:
                 found[path] = file.read()
+    return found
+
+
+def open_files() -> set[tuple[int, int]]:
+    """The files that this process, or another one that it may look at, has open to write, by device and inode."""
+    found = set()
+    processes = [each for each in os.listdir("/proc") if each.isdecimal()] if os.path.isdir("/proc") else []
+    for process in processes:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{process}/fd"):
+                with contextlib.suppress(OSError, ValueError, StopIteration):
+                    with open(f"/proc/{process}/fdinfo/{name}") as file:
+                        flags = next(line for line in file if line.startswith("flags:"))
+                    each = os.stat(f"/proc/{process}/fd/{name}")
+                    if int(flags.split()[1], 8) & os.O_ACCMODE and stat.S_ISREG(each.st_mode):
+                        found.add((each.st_dev, each.st_ino))
+    for descriptor in (1, 2):  # Without /proc, at least those of this process are known.
+        with contextlib.suppress(OSError):
+            each = os.fstat(descriptor)
+            found.add((each.st_dev, each.st_ino))
     return found
 
 

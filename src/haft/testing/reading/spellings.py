@@ -48,7 +48,7 @@ _OTHER_NAMES: Final = {
     "expectedProcessCalls": "expect.programs",
 }
 _KEYS: Final = (
-    *("name", "tool", "load", "args", "files", "programs", "mcp", "env", "approve", "cwd", "config", "settings"),
+    *("name", "tool", "load", "args", "files", "git", "programs", "mcp", "env", "approve", "cwd", "config", "settings"),
     *("grant", "network", "unguarded", "timeout", "clock", "fault", "expect", "cases"),
 )
 _EXPECT_KEYS: Final = (
@@ -185,6 +185,7 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
         directory=directory,
         load=texts(within("load"), data.get("load", ())),
         files=given_files(within("files"), data.get("files", {})),
+        git=boolean(within("git"), data.get("git", False)),
         programs=programs(within("programs"), data.get("programs", {})),
         mcp=mcp_servers(within("mcp"), data.get("mcp", {})),
         env={

@@ -8,10 +8,10 @@ also times, if they are times of today.
 
 from __future__ import annotations
 
-import datetime
 import os
 import re
 import shutil
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from haft.contracts import BadUsage
 from haft.testing.reading.files import read_scenario_file
 from haft.testing.reading.first_expectation import first_expectation
 from haft.testing.reading.quoting import block_text, quoted
-from haft.testing.scenarios.masks import masked
+from haft.testing.scenarios.masks import days_around, masked
 from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
 from haft.values import dataclass
 
@@ -194,9 +194,7 @@ def _value(mismatch: Mismatch, result: Result) -> tuple[Any] | None:
 
 def _masked(text: str, result: Result) -> str:
     """A text with placeholders."""
-    today = datetime.datetime.now(datetime.UTC).date()
-    days = (today, today - datetime.timedelta(days=1), today + datetime.timedelta(days=1))
-    return masked(text, result.workspace, times=any(each.isoformat() in text for each in days))
+    return masked(text, result.workspace, times=days_around(time.time()))
 
 
 def _written(value: Any, text: str, node: yaml.Node, *, is_json: bool) -> str:

@@ -3,19 +3,24 @@ expects. Secrets are masked, and files that hold secrets are left out."""
 
 from __future__ import annotations
 
+import datetime
+import glob
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from haft.contracts import says_secret
+from haft.testing.calls import GIT
 from haft.testing.recording.input_files import USUAL_MODES, InputFiles, encoded, input_files, written_files
 from haft.testing.recording.nested_calls import nested_calls, texts_of
-from haft.testing.recording.past_run import ChangedPath, FileState, PastRun, PastRuns, when
+from haft.testing.recording.past_run import ChangedPath, FileState, PastRun, PastRuns
 from haft.testing.recording.secret_finder import PLACEHOLDER, SecretFinder, is_secret_file
 from haft.testing.recording.streams import output_of
 from haft.testing.recording.tool_places import ToolPlace, WorkspaceTools
-from haft.testing.scenarios.masks import masked, masked_value
+from haft.testing.scenarios.masks import days_around, masked, masked_value
 from haft.values import dataclass, field, replace
+
+_MOST_SECONDS: Final = 600
 
 
 @dataclass
@@ -57,6 +62,8 @@ def draft_of(
         data["cwd"] = record["cwd"]
         if not any(path.startswith(f"{data['cwd']}/") for path in files):
             data.setdefault("files", {})[f"{data['cwd']}/"] = None
+    if run.repositories.get(GIT) is False:
+        data["git"] = True
     if nested.servers:
         data["mcp"] = nested.servers
     if env := _environment(run, finder, notes):
@@ -187,16 +194,27 @@ def _expected(run: PastRun, finder: SecretFinder, notes: list[str]) -> dict[str,
     files = _expected_files(run, finder, notes)
     if files:
         found["files"] = files
+    if elsewhere := [each for each, is_made in run.repositories.items() if each != GIT or is_made]:
+        found["only_changed"] = [word for each in elsewhere for word in (each, f"{glob.escape(each)}/*")]
+        notes.append(f"what the call changed in {', '.join(elsewhere)} is not compared")
     return found
 
 
 def _placeholders(text: str, run: PastRun, what: str, notes: list[str]) -> str:
-    """A text with placeholders for the workspace and for runs, and for times if one of them is of the day of the
-    run."""
-    day = when(run).partition("T")[0]
-    if day in text:
+    """A text with placeholders for the workspace and for runs, and for times of the day of the run, or of its
+    seconds."""
+    timeless = masked(text, run.workspace, times=(*days_around(run.record.started_at), *_clocks(run)))
+    if timeless != masked(text, run.workspace):
         notes.append(f"times in {what} are not compared")
-    return masked(text, run.workspace, times=day in text)
+    return timeless
+
+
+def _clocks(run: PastRun) -> set[str]:
+    """How clocks showed the seconds of the run, here and in UTC."""
+    began = int(run.record.started_at)
+    ended = min(int(run.record.ended_at or began), began + _MOST_SECONDS)
+    moments = [datetime.datetime.fromtimestamp(each, datetime.UTC) for each in range(began - 1, ended + 2)]
+    return {f"{each:%H:%M:%S}" for moment in moments for each in (moment, moment.astimezone())}
 
 
 def _like(value: Any, text: str) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from haft.contracts import texts_in
+from haft.testing.calls import git_of
 from haft.testing.recording.past_run import FileState, PastRun, PastRuns
 from haft.values import dataclass, field
 
@@ -39,7 +40,7 @@ def input_files(runs: PastRuns, run: PastRun, globs: Sequence[str]) -> InputFile
             found.files[changed.path] = changed.before
     created = {each.path for each in run.changed if each.before is None}
     _collect(found, runs, run, "the arguments", _named(run), created)
-    found.asked.update(_matching(run, globs))
+    found.asked.update(_matching(run, globs, found.notes))
     _collect(found, runs, run, "--files", iter(sorted(found.asked)), created)
     return found
 
@@ -49,7 +50,7 @@ def _collect(
 ) -> None:
     count = 0
     for path in paths:
-        if path in found.files or path in created:
+        if path in found.files or path in created or git_of(path) is not None:
             continue
         state = runs.before(run, path)
         if state is None:
@@ -118,13 +119,16 @@ def _below(workspace: str, path: str) -> Iterator[str]:
         yield path
 
 
-def _matching(run: PastRun, globs: Sequence[str]) -> Iterator[str]:
+def _matching(run: PastRun, globs: Sequence[str], notes: list[str]) -> Iterator[str]:
     """The files of the workspace that match a pattern. `*` also matches slashes."""
-    if not globs:
-        return
-    for path in _below(run.workspace, "."):
-        if any(fnmatch.fnmatchcase(path, each) or path.startswith(f"{each.rstrip('/')}/") for each in globs):
-            yield path
+    paths = list(_below(run.workspace, ".")) if globs else []
+    for glob in globs:
+        found = [path for path in paths if fnmatch.fnmatchcase(path, glob) or path.startswith(f"{glob.rstrip('/')}/")]
+        if git_of(glob) is not None:
+            notes.append(f"`--files {glob}` adds nothing, because files of git are left out")
+        elif not found:
+            notes.append(f"`--files {glob}` matches no file; {', '.join(sorted(_SKIPPED))} are left out")
+        yield from found
 
 
 def written_files(files: Mapping[str, FileState]) -> dict[str, Any]:

@@ -6,12 +6,13 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import BadUsage, HaftError, UnknownRun, iso_time
 from haft.runs import RunRecord
 from haft.service import ChangesFacade, History, open_changes, open_history, recover_dead_hosts
+from haft.testing.calls import git_of
 from haft.testing.scenarios.scenario import Kind
 from haft.values import dataclass, field
 
@@ -58,6 +59,8 @@ class PastRun:
     children: tuple[RunRecord, ...] = ()
     """The calls that the run made, directly or not, in the order in which they began."""
     notes: tuple[str, ...] = field(default_factory=tuple)
+    repositories: Mapping[str, bool] = field(default_factory=dict)
+    """Each `.git` in which the run changed something, with whether the run made it. `changed` has no paths in them."""
 
     @property
     def outcome(self) -> dict[str, Any]:
@@ -90,12 +93,13 @@ class PastRuns:
         notes: list[str] = []
         children = sorted(map(self.history.find, self.history.made_by(record.id)), key=lambda each: each.started_at)
         changed: dict[str, ChangedPath] = {}
+        repositories: dict[str, bool] = {}
         for each in (*children, record):
-            for one in self._changed(each, notes):
+            for one in self._changed(each, notes, repositories):
                 first = changed.get(one.path, one)
                 changed[one.path] = ChangedPath(one.path, first.before, one.after)
         pieces = tuple((each.stream, each.data) for each in self.history.output(record))
-        return PastRun(record, tuple(changed.values()), pieces, tuple(children), tuple(notes))
+        return PastRun(record, tuple(changed.values()), pieces, tuple(children), tuple(notes), repositories)
 
     def before(self, run: PastRun, path: str) -> FileState | None:
         """What a path of the workspace was when the run began; None if it did not exist."""
@@ -116,7 +120,7 @@ class PastRuns:
         rows = self._changes.ledger.touching(run.workspace, [path], limit=_MOST_CHANGE_SETS)
         return [row.run for row in rows if row.at > ended and row.run != run.record.id and row.state != "held"]
 
-    def _changed(self, record: RunRecord, notes: list[str]) -> Iterator[ChangedPath]:
+    def _changed(self, record: RunRecord, notes: list[str], repositories: dict[str, bool]) -> Iterator[ChangedPath]:
         listed = record.record["changes"]["files"]
         if not record.changes["complete"]:
             notes.append(f"what the call changed is not known: {record.changes['reason']}")
@@ -129,6 +133,10 @@ class PastRuns:
         except HaftError as error:
             raise _not_kept(record, str(error)) from error
         for each in found.entries:
+            if (git := git_of(each.path)) is not None:
+                is_made = each.before is None and each.path in (git, f"{git}/HEAD")
+                repositories[git] = repositories.get(git, False) or is_made
+                continue
             if "other" in (each.before and each.before.kind, each.after and each.after.kind):
                 notes.append(f"{each.path} is neither a file, a directory nor a link")
                 continue

@@ -17,10 +17,14 @@ from haft.values import replace
 _LONGEST_STDIN: Final = 10_000
 
 
-async def record_programs(draft: Draft, programs: Sequence[str], run: str, folder: str, finder: SecretFinder) -> None:
-    """Add the answers of the programs, and the calls that the scenario expects, to a draft."""
+async def record_programs(
+    draft: Draft, programs: Sequence[str], run: str, folder: str, finder: SecretFinder, *, git: bool
+) -> Sequence[str]:
+    """Add the answers of the programs, and the calls that the scenario expects, to a draft. With `git`, the programs
+    run in a git repository. Returns the programs that the tool did not call."""
     stubs = Programs(tuple(ProgramStub(each, records=True) for each in dict.fromkeys(programs)))
-    result = await run_scenario(replace(scenario_of(draft, folder, "recording"), programs=stubs))
+    scenario = replace(scenario_of(draft, folder, "recording"), programs=stubs, git=git)
+    result = await run_scenario(scenario)
     if result.skipped is not None:
         raise BadUsage(f"the programs of {run} cannot be recorded on this machine: {result.skipped}")
     if wrong := [each.message for each in result.mismatches if each.path in ("programs", "tool")]:
@@ -37,17 +41,20 @@ async def record_programs(draft: Draft, programs: Sequence[str], run: str, folde
         told = _call(call, result.workspace, finder)
         answers[call["program"]].append(told["answer"])
         expected.append(told["expected"])
-    for name in [each for each, found in answers.items() if not found]:
-        del answers[name]
-        draft.notes.append(f"the tool did not call {name}")
+    missing = [name for name, found in answers.items() if not found]
+    answers = {name: found for name, found in answers.items() if found}
     if answers:
         draft.data["programs"] = answers
         draft.data["expect"]["programs"] = expected
         draft.notes.append(
             f"the answers of {', '.join(answers)} are recorded, so that the scenario does not start them"
         )
+    if "git" in answers and git:
+        draft.data.pop("git", None)
+        draft.notes.append("git was recorded in a repository with one commit of the scenario's files")
     if answers and draft.data.pop("network", False):
         draft.notes.append("the scenario has no network, because its programs are recorded")
+    return missing
 
 
 def _call(call: Mapping[str, Any], workspace: str, finder: SecretFinder) -> dict[str, Any]:
@@ -65,5 +72,5 @@ def _call(call: Mapping[str, Any], workspace: str, finder: SecretFinder) -> dict
     if len(kept) == len(given):
         expected["args"] = kept
     if 0 < len(call["stdin"]) <= _LONGEST_STDIN:
-        expected["stdin"] = masked(finder.masked(call["stdin"], part), workspace, times=False)
+        expected["stdin"] = masked(finder.masked(call["stdin"], part), workspace)
     return {"answer": {"args": kept, **answer}, "expected": expected}

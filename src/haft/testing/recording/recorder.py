@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.audit import secret_values
-from haft.contracts import BadUsage, Secrets, texts_in
+from haft.contracts import BadUsage, Secrets, ToolSpec, texts_in
+from haft.files import is_repository_top
 from haft.testing.reading import read_scenario_file
 from haft.testing.recording.drafting import Draft, draft_of
 from haft.testing.recording.past_run import PastRun, PastRuns, when
@@ -51,12 +53,14 @@ async def record_run(
     files: Sequence[str] = (),
     programs: Sequence[str] = (),
     folder: str | None = None,
+    in_session: bool = False,
 ) -> Recorded:
     """Write a scenario that repeats a past run and expects what the run did. Replays it first.
 
     `to` is the file; without it, the file gets a name of its own in `folder`, or beside the tool. `files` are glob
     patterns of files of the workspace to add. The answers of `programs` are recorded: the real ones run once more for
-    that. Raises `BadUsage` if the run cannot be recorded, and `NotReproducible` if a replay does something else."""
+    that. With `in_session`, the options are those of a whole session, so that no note names a program that the tool did
+    not call. Raises `BadUsage` if the run cannot be recorded, and `NotReproducible` if a replay does something else."""
     runs = PastRuns(home)
     try:
         run = runs.find(name)
@@ -68,21 +72,41 @@ async def record_run(
     finally:
         runs.close()
     title = os.path.basename(path).partition(".scenario.")[0]
-    if programs:
-        await record_programs(draft, programs, run.record.id, os.path.dirname(path), finder)
-    draft = await confirmed(draft, run.record.id, os.path.dirname(path), title)
+    is_repository = is_repository_top(run.workspace)
+    starts_none = _is_recorded_server(draft) or (
+        place.listing.spec.kind == "builtin" and not place.listing.spec.commands
+    )
+    missing: Sequence[str] = programs
+    if programs and not starts_none:
+        git = is_repository and shutil.which("git") is not None
+        folder = os.path.dirname(path)
+        missing = await record_programs(draft, programs, run.record.id, folder, finder, git=git)
+    if not in_session:
+        draft.notes += [f"the tool did not call {each}" for each in missing]
+    draft = await confirmed(draft, run.record.id, os.path.dirname(path), title, in_repository=is_repository)
+    if "git" in draft.data:
+        draft.notes.append(
+            "the scenario begins with one commit of its own files (`git: true`), without the history, the branches and "
+            "the uncommitted changes of the workspace"
+        )
     draft.notes += [f"secrets are masked in {each}" for each in finder.masked_in]
-    draft.notes += _unknown(run)
+    draft.notes += _unknown(run, place.listing.spec, draft)
     _write(path, draft, run, finder.secrets)
     return Recorded(path, run.record.id, run.record.tool, tuple(dict.fromkeys(draft.notes)))
 
 
-def _unknown(run: PastRun) -> Iterator[str]:
+def _is_recorded_server(draft: Draft) -> bool:
+    """Whether the tool is one of an MCP server that only gives recorded answers."""
+    return "mcp" in draft.data and "load" not in draft.data
+
+
+def _unknown(run: PastRun, spec: ToolSpec, draft: Draft) -> Iterator[str]:
     """What no record of a run says."""
-    spec_reads = run.record.record["arguments"]
-    named = (
-        "the arguments name no files" if not spec_reads else "the tool may read files that its arguments do not name"
-    )
+    arguments = run.record.record["arguments"]
+    reads = [arguments.get(each) or "." for each in spec.reads or ()]
+    if _is_recorded_server(draft) or (spec.reads is not None and "." not in reads):
+        return
+    named = "the arguments name no files" if not arguments else "the tool may read files that its arguments do not name"
     yield f"{named}: `--files GLOB` adds files"
 
 

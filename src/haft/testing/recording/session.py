@@ -77,7 +77,9 @@ class RecordingSession:
 
     def _recorded(self, run: RunRecord) -> Recorded | NotRecorded:
         try:
-            recording = record_run(run.id, self._home, files=self._files, programs=self._programs, folder=self._folder)
+            recording = record_run(
+                run.id, self._home, files=self._files, programs=self._programs, folder=self._folder, in_session=True
+            )
             recorded = asyncio.run(recording)
         except HaftError as error:
             return NotRecorded(run.id, run.tool, str(error))

@@ -35,6 +35,8 @@ class Observed:
     """Why the recorded calls do not hold, in sentences."""
     broken_promise: str | None = None
     """In what the result breaks the output schema of the tool."""
+    is_repository: bool = False
+    """Whether the workspace was a git repository before the call, whose `.git` every call of git changes."""
 
 
 def mismatches(expected: Expected, observed: Observed) -> tuple[Mismatch, ...]:
@@ -225,7 +227,10 @@ def _other_changes(expected: Expected, observed: Observed) -> Iterator[Mismatch]
         return
     patterns = expected.only_changed or ()
     allowed = (*patterns, *expected.files)
+    ignored = observed.is_repository and not any(f"{each}/".startswith(".git/") for each in patterns)
     for path, what in differences(observed.before, observed.after).items():
+        if ignored and path.partition("/")[0] == ".git":
+            continue
         if path in expected.files or any(_covers(each, path) for each in patterns):
             continue
         if observed.after.get(path, observed.before.get(path)).kind == "directory" and _has_allowed(path, allowed):  # type: ignore[union-attr]

@@ -188,6 +188,8 @@ class Scenario:
     load: tuple[str, ...] = ()
     """Paths of tools, and of folders of tools, that exist in the scenario, relative to `directory`."""
     files: Mapping[str, GivenFile] = field(default_factory=dict)
+    git: bool = False
+    """Whether the workspace is a git repository in which the given files are committed."""
     programs: Programs = Programs()
     mcp: tuple[ScriptedMcpServer, ...] = ()
     """MCP servers that answer as they are told, and need no network."""
