@@ -76,6 +76,8 @@ class HaftError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")  # Tracebacks show it.
 
     def failure(self) -> Failure:
         return Failure(self.code, self.message, self.hint, self.retryable)

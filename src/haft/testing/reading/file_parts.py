@@ -34,7 +34,12 @@ def _content(where: Place, value: Mapping[str, Any]) -> bytes:
         raise where.wrong("has both `content` and `base64`; keep one of them")
     if "base64" in value:
         return _decoded(where / "base64", value["base64"])
-    return text(where / "content", value.get("content", "")).encode("utf-8", "surrogateescape")
+    content = value.get("content", "")
+    return _encoded(content if isinstance(content, bytes) else text(where / "content", content))
+
+
+def _encoded(content: str | bytes) -> bytes:
+    return content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape")
 
 
 def _decoded(where: Place, value: Any) -> bytes:
@@ -80,8 +85,8 @@ def _given_file(where: Place, key: str, value: Any) -> GivenFile:
         if value is not None and not isinstance(value, Mapping):
             raise where.wrong("is a directory, because its path ends with a slash; its value must be null")
         return GivenFile(kind="directory", mode=_mode(where / "mode", (value or {}).get("mode")))
-    if isinstance(value, str):
-        return GivenFile(value.encode("utf-8", "surrogateescape"))
+    if isinstance(value, str | bytes):  # Bytes come from Python.
+        return GivenFile(_encoded(value))
     if value is None:
         raise where.wrong("must be a text; a path that ends with a slash is a directory")
     found = _table(where, value)

@@ -134,6 +134,8 @@ def answers(where: Place, value: Any) -> Any:
 
 
 def _answer(where: Place, value: Any) -> Answer:
+    if isinstance(value, Answer):
+        return value
     if isinstance(value, bool):
         return Answer(value)
     if value in ("approve", "reject"):

@@ -53,6 +53,8 @@ _EXPECT_KEYS: Final = (
     *("decision", "asked", "children", "crashes"),
 )
 _STATUSES: Final = ("done", "error", "rejected-by-user", "cancelled")
+_PYTHON: Final = "<python>"
+"""The place of a scenario that is not in a file."""
 _HARNESS_WORKSPACE: Final = "/test-workspace"
 """The path that harnesses write for the workspace."""
 _WHOLE: Final = frozenset({"args", "config", "result", "programs"})
@@ -62,7 +64,7 @@ _WHOLE: Final = frozenset({"args", "config", "result", "programs"})
 def scenarios_from(data: Any, *, directory: str = ".", name: str = "", at: Location | None = None) -> list[Scenario]:
     """The scenarios in plain data, one for each case. Relative paths of tools begin at `directory`. Raises `BadUsage`
     that names the place and the mistake."""
-    at = at or Location("<python>")
+    at = at or Location(_PYTHON)
     if not isinstance(data, Mapping):
         raise _wrong(at, "", "a scenario must be a table with the key `tool`")
     shared = _own_words(data, at, "")
@@ -270,6 +272,6 @@ def _within(at: Location, path: str) -> Where:
 
 
 def _wrong(at: Location, path: str, message: str) -> BadUsage:
-    where = f"{at.path}:{at.line_of(path)}"
+    where = "" if at.path == _PYTHON else f"{at.path}:{at.line_of(path)}: "
     named = f"`{path}` {message}" if path and not message.startswith(("`", "a ", "each ", "two ")) else message
-    return BadUsage(f"{where}: {named}", hint="docs/guides/testing-tools.md shows the form of a scenario")
+    return BadUsage(f"{where}{named}", hint="docs/guides/testing-tools.md shows the form of a scenario")
