@@ -413,6 +413,14 @@ EXIT_CODES: Final[dict[str, int]] = {
 """The exit code of each error code. All other error codes exit 1."""
 
 
+def _codes(kind: type[HaftError]) -> set[str]:
+    return {kind.code}.union(*map(_codes, kind.__subclasses__()))
+
+
+ERROR_CODES: Final = frozenset({*_codes(HaftError), "interrupted", "cancelled"})
+"""The codes that the error of an outcome can have."""
+
+
 def near_miss(word: str, known: Iterable[str]) -> str | None:
     """The known word that is most similar to `word`; None if no known word is similar. The dashes before the name of
     an option do not count: otherwise `--al` would be similar to `--help`."""

@@ -66,7 +66,9 @@ async def observe(
         after = snapshot(world.workspace)
         form, asked = outcome.to_json(), len(approver.requests)
         broken = None if listing is None else broken_promise(listing.spec, form)
-        return Observed(form, world.workspace, before, after, stubs.calls(), asked, stubs.problems(), broken)
+        calls, problems = stubs.calls(), stubs.problems()
+        unused = approver.unused if scenario.fault is None else 0  # A fault may end the call before it asks.
+        return Observed(form, world.workspace, before, after, calls, asked, unused, problems, broken)
 
 
 def judged(scenario: Scenario, observed: Observed) -> Result:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast, get_args
 
-from haft.contracts import BadUsage, near_miss
+from haft.contracts import ERROR_CODES, BadUsage, near_miss
 from haft.testing.scenarios.scenario import Answer, Fault, TextMatch
 
 
@@ -166,6 +166,15 @@ def fault(where: Place, value: Any) -> tuple[Fault | None, dict[str, Any]]:
             f"must be one of {', '.join(get_args(Fault))}" + (f"; did you mean `{near}`?" if near else "")
         )
     return cast("Fault", kind), options
+
+
+def error_code(where: Place, value: Any) -> str | None:
+    """The code of an error, or null."""
+    if value is not None and (code := text(where, value)) not in ERROR_CODES:
+        near = near_miss(code, ERROR_CODES)
+        hint = f"did you mean `{near}`?" if near else f"there are {', '.join(sorted(ERROR_CODES))}"
+        raise where.wrong(f"names no error code: {code!r}; {hint}")
+    return cast("str | None", value)
 
 
 def decision(where: Place, value: Any) -> dict[str, Any]:

@@ -7,10 +7,12 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Final, Literal
 
 from haft.values import dataclass
 
+_MOST_BYTES: Final = 20_000
+"""The text of a larger file is not kept."""
 FoundKind = Literal["file", "directory", "link", "other"]
 
 
@@ -24,6 +26,8 @@ class FoundFile:
     """The digest of a file's content."""
     target: str | None = None
     """The target of a link."""
+    text: str | None = None
+    """The content of a small text file."""
 
 
 def snapshot(root: str) -> dict[str, FoundFile]:
@@ -46,18 +50,26 @@ def _found(root: str, inside: str) -> Iterator[tuple[str, FoundFile]]:
             yield path, FoundFile("directory", mode)
             yield from _found(root, path)
         elif stat.S_ISREG(status.st_mode):
-            yield path, FoundFile("file", mode, _digest(entry.path))
+            yield path, FoundFile("file", mode, *_content(entry.path, status.st_size))
         else:
             yield path, FoundFile("other", mode)
 
 
-def _digest(path: str) -> str:
+def _content(path: str, size: int) -> tuple[str, str | None, str | None]:
+    """The digest of a file, no target, and its text."""
     try:
         file = open(path, "rb")  # noqa: SIM115  closed below
     except PermissionError:
-        return "unreadable"
+        return "unreadable", None, None
     with file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        if size > _MOST_BYTES:
+            return hashlib.file_digest(file, "sha256").hexdigest(), None, None
+        data = file.read()
+    try:
+        text = None if b"\0" in data else data.decode()
+    except UnicodeDecodeError:
+        text = None
+    return hashlib.sha256(data).hexdigest(), None, text
 
 
 def differences(before: Mapping[str, FoundFile], after: Mapping[str, FoundFile]) -> dict[str, str]:
