@@ -99,3 +99,21 @@ def test_a_file_is_parsed_once(tmp_path, monkeypatch, sources):
 def test_functions_come_in_the_order_in_which_they_stand():
     source = "def a(): 0\nclass B:\n def b(): 0\n def c(): 0\nif x:\n def d(): 0\nelse:\n def e(): 0\ndef f(): 0\n"
     assert "".join(function.name for function in functions(ast.parse(source))) == "abcdef"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "needs_description"),
+    [
+        ("Context", False),
+        ("haft.Context | None", False),
+        ('"Context"', False),
+        ('"ToolContext | None"', False),
+        ("str", True),
+        ('Literal["Context"]', True),
+        ('"not Python"', True),
+    ],
+)
+def test_a_context_needs_no_description(tmp_path, annotation, needs_description):
+    source = GOOD.replace("context: ToolContext", f"context: {annotation}")
+    (report,) = found(tmp_path, source)
+    assert [each.code for each in report.findings] == ["parameter-undescribed"] * needs_description

@@ -150,13 +150,77 @@ def test_update_writes_what_the_call_did_and_nothing_else(haft):
     assert haft("tools", "test").code == 0
 
 
+def test_update_begins_a_scenario_that_expects_nothing_yet(haft):
+    write(
+        haft,
+        {
+            "block.scenario.yaml": (
+                "tool: shell\n"
+                "files: {a/b.txt: one, old.txt: x, twice.txt: x}\n"
+                "cases:\n"
+                "  - name: more  # lines\n"
+                "    args:\n"
+                "      command: |\n"
+                "        printf '1\\n2\\n' | tee a/b.txt; rm old.txt; mkdir empty; chmod 700 twice.txt\n"
+                "\n"
+                "  # The next one.\n"
+                "  - name: nothing\n"
+                "    files: {old.txt: null}\n"
+                "    args: {command: ls}"
+            ),
+            "flow.scenario.yaml": "{tool: shell, args: {command: 'printf \"\\\\000\" > x; ln -s x y'}, }\n",
+            "json.scenario.json": '{"tool": "shell",\n "args": {"command": "echo hello"}\n}\n',
+        },
+    )
+    said = haft("tools", "test", "--update")
+    assert said.code == 0, said.out + said.err
+    assert (haft.workspace / "block.scenario.yaml").read_text() == (
+        "tool: shell\n"
+        "files: {a/b.txt: one, old.txt: x, twice.txt: x}\n"
+        "cases:\n"
+        "  - name: more  # lines\n"
+        "    args:\n"
+        "      command: |\n"
+        "        printf '1\\n2\\n' | tee a/b.txt; rm old.txt; mkdir empty; chmod 700 twice.txt\n"
+        "    expect:\n"
+        "      output: |\n"
+        "        1\n"
+        "        2\n"
+        "      files:\n"
+        '        "a/b.txt": |\n'
+        "          1\n"
+        "          2\n"
+        '        empty: {"kind": "directory"}\n'
+        '        "old.txt": null\n'
+        '        "twice.txt": {"mode": "700"}\n'
+        "\n"
+        "  # The next one.\n"
+        "  - name: nothing\n"
+        "    files: {old.txt: null}\n"
+        "    args: {command: ls}\n"
+        "    expect:\n"
+        "      output: |\n"
+        "        a\n"
+        "        twice.txt\n"
+    )
+    assert '"expect": {"output": "hello\\n"}\n}' in (haft.workspace / "json.scenario.json").read_text()
+    said = haft("tools", "test")
+    assert said.code == 0, said.out
+
+
 def test_update_says_what_it_cannot_write(haft):
     text = "tool: write_file\nargs: {path: a.txt, content: x}\nexpect: {output: {contains: never}}\n"
     write(haft, {"a.scenario.yaml": text})
     said = haft("tools", "test", "--update")
     assert said.code == 1
     assert "these cannot be updated, change them by hand: " in said.err
-    assert "expect.only_changed" in said.err
+    assert "`expect.only_changed` (line 3)" in said.err
+    assert (haft.workspace / "a.scenario.yaml").read_text() == text
+    # A call that ended in another way is not what somebody wants to keep.
+    text = "tool: shell\nargs: {command: 'echo no; exit 3'}\nexpect: {output: \"yes\\n\"}\n"
+    write(haft, {"a.scenario.yaml": text})
+    said = haft("tools", "test", "--update", "a.scenario.yaml")
+    assert (said.code, "`expect.status` (line 3), `expect.output` (line 3)" in said.err) == (1, True), said.err
     assert (haft.workspace / "a.scenario.yaml").read_text() == text
     toml = 'tool = "list_directory"\nargs = {path = "."}\n[expect]\noutput = "x"\n'
     write(haft, {"b.scenario.toml": toml})
@@ -206,3 +270,30 @@ def until(stream, words):
         assert time.monotonic() < ends, heard
         heard += os.read(stream.fileno(), 65_536)
     return heard
+
+
+def test_tools_are_found_beside_scenarios_and_in_hidden_folders_of_tools(haft):
+    scenario = "tool: tb__count\nexpect: {output: {contains: 'lines: 3'}}\n"
+    write(haft, {".agents/tools/count": TOOL, ".agents/tools/count.scenario.yaml": scenario})
+    write(haft, {"two/other.sh": TOOL, "two/other.scenario.yaml": scenario, "two/other.md": ""})
+    write(haft, {".hidden/count.scenario.yaml": scenario, ".venv/count.scenario.yaml": scenario})
+    said = haft("tools", "test")
+    assert (said.code, said.err.startswith("2 passed")) == (0, True), said.out
+
+    write(haft, {"one.scenario.yaml": "tool: tb__cout\nload: two/other.sh\nexpect: {output: x, files: {a: b}}\n"})
+    said = haft("tools", "test", "one.scenario.yaml")
+    assert "there is no tool called `tb__cout`; did you mean `tb__count`?\n    hint: " in said.out
+    assert "mismatch" not in said.out
+    write(haft, {"one.scenario.yaml": "tool: tb__cout\nload: two/other.sh\nexpect: {error: unknown-tool}\n"})
+    assert haft("tools", "test", "one.scenario.yaml").code == 0
+    write(haft, {"one.scenario.yaml": "tool: shell\nexpect: {decision: ask}\n"})
+    assert "must be `allow` or `reject`, not 'ask'" in haft("tools", "test", "one.scenario.yaml").err
+
+
+def test_skips_can_count_as_failures(haft):
+    text = "tool: read_file\nargs: {path: a.txt}\nfiles: {a.txt: x}\nfault: kill\n"
+    write(haft, {"skipped.scenario.yaml": text, "good.scenario.yaml": GOOD})
+    said = haft("tools", "test")
+    assert (said.code, said.err.startswith("1 passed, 1 skipped")) == (0, True)
+    assert haft("tools", "test", "--no-skips").code == 1
+    assert haft("tools", "test", "--no-skips", "good.scenario.yaml").code == 0

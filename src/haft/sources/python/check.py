@@ -15,7 +15,7 @@ from haft.sources.checks.hidden import hidden_in_definition
 from haft.sources.python.parsed_source import Function, aliases, dotted, functions, has_description_in, mentions, parse
 
 KIND: Final = "python"
-_CONTEXT: Final = "ToolContext"
+_CONTEXT: Final = ("Context", "ToolContext")
 
 
 def tools_in(module: ast.Module) -> list[tuple[Function, dict[str, Any]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from haft.sources.checks.files import InspectedFile
@@ -76,14 +76,16 @@ def has_description_in(node: ast.AST | None) -> bool:
     return False
 
 
-def mentions(node: ast.AST | None, word: str) -> bool:
-    """Whether a name occurs in a node, as an identifier or inside a string, because an annotation may be written as a
-    string."""
-    for inner in ast.walk(node) if node is not None else ():
+def mentions(annotation: ast.expr | None, words: Collection[str]) -> bool:
+    """Whether one of these names occurs in an annotation, which may be written as a string."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            annotation = ast.parse(annotation.value, mode="eval").body
+        except SyntaxError:
+            return False
+    for inner in ast.walk(annotation) if annotation is not None else ():
         match inner:
-            case ast.Name(id=name) | ast.Attribute(attr=name) if name == word:
-                return True
-            case ast.Constant(value=str(text)) if word in text:
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name in words:
                 return True
             case _:
                 pass

@@ -6,7 +6,7 @@ import contextlib
 import os
 from typing import Any
 
-from haft.contracts import BadUsage, Conditions, Grants, Listing
+from haft.contracts import BadUsage, Conditions, Grants, Listing, near_miss
 from haft.service import ToolService
 from haft.testing.calls.approving import ScriptedApprover
 from haft.testing.calls.injection import Injection
@@ -17,7 +17,7 @@ from haft.testing.programs import ProgramStubs
 from haft.testing.promises import broken_promise
 from haft.testing.scenarios.comparing import Observed, mismatches
 from haft.testing.scenarios.scenario import Result, Scenario, Unfit
-from haft.testing.scenarios.snapshots import snapshot
+from haft.testing.scenarios.snapshots import expectations, snapshot
 
 
 async def observe(
@@ -63,6 +63,8 @@ async def observe(
                 config=scenario.config or None,
                 grants=_grants(scenario),
             )
+            if outcome.error is not None and outcome.error.code == "unknown-tool" != scenario.expect.error:
+                raise _unknown_tool(service, name)
         after = snapshot(world.workspace)
         form, asked = outcome.to_json(), len(approver.requests)
         broken = None if listing is None else broken_promise(listing.spec, form)
@@ -75,7 +77,8 @@ def judged(scenario: Scenario, observed: Observed) -> Result:
     """The result of a scenario whose call did this. The world must still exist."""
     found = mismatches(scenario.expect, observed)
     calls = tuple(observed.calls)
-    return Result(scenario, found, observed.outcome, program_calls=calls, workspace=observed.workspace)
+    changed = expectations(observed.workspace, observed.before, observed.after) if found else {}
+    return Result(scenario, found, observed.outcome, program_calls=calls, workspace=observed.workspace, changed=changed)
 
 
 def _settings(loading: Loading, scenario: Scenario, world: World) -> dict[str, Any]:
@@ -112,8 +115,9 @@ def _placed(path: str, scenario: Scenario) -> str:
 
 
 def _beside(scenario: Scenario) -> str | None:
-    """The tool in the folder of the scenario: the folder itself if it is a plugin or a template, or a file with the
-    name of the tool."""
+    """The tool in the folder of the scenario, or the one above: the folder itself if it is a plugin or a template, the
+    configuration there, a file with the name of the tool, or a program with the name of the scenario's file."""
+    own = os.path.basename(scenario.location.path).partition(".scenario.")[0]
     name = scenario.tool.removeprefix("tb__")
     for folder in (scenario.directory, os.path.dirname(scenario.directory)):
         if any(os.path.lexists(os.path.join(folder, each)) for each in ("agent_plugin.json", "tool.py")):
@@ -125,11 +129,28 @@ def _beside(scenario: Scenario) -> str | None:
             entries = sorted(os.listdir(folder))
         except OSError:
             continue
-        for entry in entries:
-            stem = entry if "." not in entry else entry.rpartition(".")[0]
-            if stem.replace("-", "_") == name.replace("-", "_") and ".scenario." not in entry:
-                return os.path.join(folder, entry)
+        named = [os.path.join(folder, each) for each in entries if _is_named(each, name)]
+        programs = [os.path.join(folder, each) for each in entries if _is_named(each, own)]
+        if found := named or [each for each in programs if each.endswith(".py") or os.access(each, os.X_OK)]:
+            return found[0]
     return None
+
+
+def _is_named(entry: str, name: str) -> bool:
+    stem = entry if "." not in entry else entry.rpartition(".")[0]
+    return stem.replace("-", "_") == name.replace("-", "_") and ".scenario." not in entry
+
+
+def _unknown_tool(service: ToolService, name: str) -> BadUsage:
+    names = sorted(each.spec.name for each in service.tools() if each.spec.provenance != "builtin")
+    near = near_miss(name, names)
+    known = (
+        f"did you mean `{near}`?" if near else f"the tools loaded are {', '.join(names)}" if names else "none is loaded"
+    )
+    return BadUsage(
+        f"there is no tool called `{name}`; {known}",
+        hint="write the path of its file, or of the configuration that names it, under `load`",
+    )
 
 
 async def _load(service: ToolService, loading: Loading, scenario: Scenario) -> str:

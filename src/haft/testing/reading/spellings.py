@@ -11,11 +11,13 @@ is an error. Tables of `cases` share all other parts of a scenario.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from haft.contracts import BadConfig, BadUsage, near_miss
 from haft.testing import faults
+from haft.testing.reading import parts
 from haft.testing.reading.file_parts import expected_files, given_files
 from haft.testing.reading.mcp_parts import mcp_servers
 from haft.testing.reading.parts import (
@@ -25,6 +27,7 @@ from haft.testing.reading.parts import (
     error_code,
     fault,
     json_table,
+    json_value,
     number,
     table,
     text,
@@ -75,6 +78,7 @@ def scenarios_from(data: Any, *, directory: str = ".", name: str = "", at: Locat
     if not isinstance(cases, Sequence) or isinstance(cases, str) or not cases:
         raise _wrong(at, "cases", "must be a list of at least one table")
     made = []
+    lines = _lines_of_cases(at)
     for index, case in enumerate(cases):
         where = f"cases.{index}"
         if not isinstance(case, Mapping):
@@ -85,9 +89,10 @@ def scenarios_from(data: Any, *, directory: str = ".", name: str = "", at: Locat
         title = words.pop("name", None)
         title = str(index + 1) if title is None else text(_within(at, f"{where}.name"), title)
         full = f"{base}: {title}" if base else title
-        made.append(replace(_scenario(_merged(shared, words), full, directory, _case_location(at, where)), case=index))
-    names = [each.name for each in made]
-    if twice := next((each for each in names if names.count(each) > 1), None):
+        whole = _without_removed_files(_merged(shared, words), shared)
+        made.append(replace(_scenario(whole, full, directory, _case_location(at, where, lines)), case=index))
+    counts = Counter(each.name for each in made)
+    if twice := next((each for each, count in counts.items() if count > 1), None):
         raise _wrong(at, "cases", f"two cases have the name {twice!r}; give each its own")
     return made
 
@@ -133,11 +138,29 @@ def _merged(shared: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-def _case_location(at: Location, where: str) -> Location:
+def _without_removed_files(whole: dict[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """A scenario without the shared files that are null in its case."""
+    files, given = whole.get("files"), shared.get("files")
+    if isinstance(files, Mapping) and isinstance(given, Mapping):
+        kept = {path: each for path, each in files.items() if each is not None or given.get(path) is None}
+        return {**whole, "files": kept}
+    return whole
+
+
+def _lines_of_cases(at: Location) -> dict[str, dict[str, int]]:
+    """The lines of the parts of each case, by the place of the case; under "" those of the parts that all share."""
+    found: dict[str, dict[str, int]] = {"": {}}
+    for key, line in at.keys.items():
+        if not key.startswith("cases"):
+            found[""][key] = line
+        elif len(words := key.split(".", 2)) == 3:
+            found.setdefault(".".join(words[:2]), {})[words[2]] = line
+    return found
+
+
+def _case_location(at: Location, where: str, lines: Mapping[str, Mapping[str, int]]) -> Location:
     """Where a case is written: its own lines, and for all other parts those of the whole scenario."""
-    own = {key.removeprefix(f"{where}."): line for key, line in at.keys.items() if key.startswith(f"{where}.")}
-    shared = {key: line for key, line in at.keys.items() if not key.startswith("cases")}
-    return Location(at.path, at.line_of(where), {**shared, **own})
+    return Location(at.path, at.line_of(where), {**lines[""], **lines.get(where, {})})
 
 
 def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) -> Scenario:
@@ -154,7 +177,7 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
         raise _wrong(at, "fault", f"of the kind {kind} {wrong}")
     if kind is not None and data.get("clock") is not None:
         raise _wrong(at, "clock", "and `fault` cannot both be in a scenario; make two cases")
-    tool = text(within("tool"), data["tool"])
+    tool = parts.name(within("tool"), data["tool"])
     if not tool:
         raise _wrong(at, "tool", "must not be empty")
     return Scenario(
@@ -167,7 +190,8 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
         programs=programs(within("programs"), data.get("programs", {})),
         mcp=mcp_servers(within("mcp"), data.get("mcp", {})),
         env={
-            key: text(within(f"env.{key}"), value) for key, value in table(within("env"), data.get("env", {})).items()
+            key: parts.name(within(f"env.{key}"), value)
+            for key, value in table(within("env"), data.get("env", {})).items()
         },
         approve=answers(within("approve"), data.get("approve", "all")),
         cwd=_cwd(within("cwd"), data.get("cwd")),
@@ -205,7 +229,7 @@ def _expected(data: Mapping[str, Any], at: Location) -> Expected:
         message=text_match(within("message"), data.get("message")),
         output=text_match(within("output"), data.get("output")),
         stderr=text_match(within("stderr"), data.get("stderr")),
-        result=data.get("result", UNSET),
+        result=json_value(within("result"), data["result"]) if "result" in data else UNSET,
         exit=whole_number(within("exit"), data.get("exit")),
         files=expected_files(within("files"), data.get("files", {})),
         only_changed="any" if changed == "any" else None if changed is None else texts(within("only_changed"), changed),
@@ -259,7 +283,7 @@ def _cwd(where: Where, value: Any) -> str | None:
     """A working directory relative to the workspace."""
     if value is None:
         return None
-    path = text(where, value)
+    path = parts.name(where, value)
     if path == _HARNESS_WORKSPACE or path.startswith(f"{_HARNESS_WORKSPACE}/"):
         path = path.removeprefix(_HARNESS_WORKSPACE).lstrip("/") or "."
     if path.startswith("/"):

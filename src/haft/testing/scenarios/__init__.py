@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         summary,
     )
     from haft.testing.scenarios.scenario import Answer, Fault, Mismatch, Result, Scenario, Unfit
-    from haft.testing.scenarios.update import Updated, update_files
 else:
     __getattr__ = face(
         __name__,
@@ -30,7 +29,6 @@ else:
             "junit": "write_junit",
             "report": "call_line explained failure in_one_line last_words lines_of place summary",
             "scenario": "Answer Fault Mismatch Result Scenario Unfit",
-            "update": "Updated update_files",
         },
     )
 
@@ -42,7 +40,6 @@ __all__ = [
     "Result",
     "Scenario",
     "Unfit",
-    "Updated",
     "call_line",
     "explained",
     "failure",
@@ -52,6 +49,5 @@ __all__ = [
     "mismatches",
     "place",
     "summary",
-    "update_files",
     "write_junit",
 ]

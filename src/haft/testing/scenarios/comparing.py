@@ -138,6 +138,11 @@ def _text(path: str, what: str, match: TextMatch, actual: str, workspace: str) -
             yield Mismatch(f"{path}.matches", match.matches, found, message)
 
 
+def _named(path: str) -> str:
+    """The name of a file on one line: a tool may have chosen it."""
+    return path if path.isprintable() else _quoted(path)
+
+
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
@@ -179,7 +184,7 @@ def _file(at: str, path: str, expected: ExpectedFile, observed: Observed) -> Ite
     found = observed.after.get(path)
     if not expected.exists:
         if found is not None:
-            message = f"File {path} mismatch:\nExpected: {_ABSENT}\nActual: a {found.kind} that exists"
+            message = f"File {_named(path)} mismatch:\nExpected: {_ABSENT}\nActual: a {found.kind} that exists"
             yield Mismatch(at, None, found.kind, message)
         return
     if found is None:
@@ -188,19 +193,19 @@ def _file(at: str, path: str, expected: ExpectedFile, observed: Observed) -> Ite
             wanted = expected.content.equals
         elif expected.kind is not None:
             wanted = f"a {expected.kind} that exists"
-        message = f"File {path} content mismatch:\nExpected: {wanted}\nActual: {_ABSENT}"
+        message = f"File {_named(path)} content mismatch:\nExpected: {wanted}\nActual: {_ABSENT}"
         note = "`files` has names; only `only_changed` has patterns." if any(each in path for each in "*?[") else ""
         yield Mismatch(at, wanted, None, message, note)
         return
     if expected.kind is not None and found.kind != expected.kind:
-        yield _differs(at, f"File {path} kind", expected.kind, found.kind)
+        yield _differs(at, f"File {_named(path)} kind", expected.kind, found.kind)
         return
     if expected.target is not None and found.target != expected.target:
-        yield _differs(at, f"Link {path} target", expected.target, found.target)
+        yield _differs(at, f"Link {_named(path)} target", expected.target, found.target)
     before = observed.before.get(path)
     if expected.mode is not None and found.mode != expected.mode:
         note = "The call made the file." if before is None else f"Before the call: {before.mode:o}"
-        yield _differs(f"{at}.mode", f"File {path} mode", f"{expected.mode:o}", f"{found.mode:o}", note)
+        yield _differs(f"{at}.mode", f"File {_named(path)} mode", f"{expected.mode:o}", f"{found.mode:o}", note)
     if expected.content is not None:
         did = "made" if before is None else "did not change" if before.digest == found.digest else "changed"
         for each in _content(
@@ -212,10 +217,10 @@ def _file(at: str, path: str, expected: ExpectedFile, observed: Observed) -> Ite
 def _content(at: str, path: str, expected: TextMatch | bytes, data: bytes, workspace: str) -> Iterator[Mismatch]:
     if isinstance(expected, bytes):
         if data != expected:
-            yield _differs(at, f"File {path} content", _bytes(expected), _bytes(data))
+            yield _differs(at, f"File {_named(path)} content", _bytes(expected), _bytes(data))
         return
     actual = data.decode("utf-8", "surrogateescape")
-    yield from _text(at, f"File {path} content", expected, actual, workspace)
+    yield from _text(at, f"File {_named(path)} content", expected, actual, workspace)
 
 
 def _bytes(data: bytes) -> str:
@@ -236,12 +241,12 @@ def _other_changes(expected: Expected, observed: Observed) -> Iterator[Mismatch]
         if observed.after.get(path, observed.before.get(path)).kind == "directory" and _has_allowed(path, allowed):  # type: ignore[union-attr]
             continue
         wanted = "unchanged" if path in observed.before else "no such file"
-        message = f"File {path} mismatch:\nExpected: {wanted}, because {names}\nActual: {what}"
+        message = f"File {_named(path)} mismatch:\nExpected: {wanted}, because {names}\nActual: {what}"
         before, after = observed.before.get(path), observed.after.get(path)
         old, new = "" if before is None else before.text, None if after is None else after.text
         change = (old, new) if what in ("created", "changed") and old is not None and new is not None else None
         note = "" if new != "" else "The file is empty now." if path in observed.before else "The file is empty."
-        yield Mismatch("expect.only_changed", "unchanged", f"{path} {what}", message, note, change)
+        yield Mismatch("expect.only_changed", "unchanged", f"{_named(path)} {what}", message, note, change)
 
 
 def _covers(pattern: str, path: str) -> bool:

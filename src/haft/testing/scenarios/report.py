@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from haft.schema import escaped
 from haft.testing.scenarios.scenario import PYTHON, Mismatch, Result
 
 _MOST_LINES: Final = 60
@@ -35,9 +36,10 @@ def place(result: Result, part: str = "") -> str:
 def lines_of(result: Result, styled: Styled = plain) -> Iterator[str]:
     """The result of one scenario."""
     word, style = ("passed", "ok") if result.passed else ("skipped", "warn") if result.skipped else ("FAILED", "bad")
-    yield f"{styled(word, style)}  {place(result)}  {result.scenario.name}  {styled(f'{result.seconds:.2f} s', 'dim')}"
+    where, name = escaped(place(result)), escaped(result.scenario.name)  # A newline in them could forge a line.
+    yield f"{styled(word, style)}  {where}  {name}  {styled(f'{result.seconds:.2f} s', 'dim')}"
     if result.skipped:
-        yield f"    {result.skipped}"
+        yield from (f"    {line}" for line in result.skipped.splitlines())
     if result.mismatches:
         yield from (f"    {line}" if line else "" for line in failure(result, styled))
         yield ""
@@ -49,7 +51,7 @@ def failure(result: Result, styled: Styled = plain) -> Iterator[str]:
     for each in result.mismatches:
         yield ""
         if result.scenario.location.path != PYTHON:
-            yield styled(place(result, each.path), "dim")
+            yield styled(escaped(place(result, each.path)), "dim")
         yield from explained(each, styled)
     yield from last_words(result)
 
@@ -88,7 +90,7 @@ def explained(mismatch: Mismatch, styled: Styled = plain) -> Iterator[str]:
 
 def call_line(result: Result) -> str:
     """The call, and its fault."""
-    shown = f"{result.scenario.tool} {json.dumps(dict(result.scenario.args), ensure_ascii=False)}"
+    shown = f"{escaped(result.scenario.tool)} {json.dumps(dict(result.scenario.args), ensure_ascii=False)}"
     fault = f" with the fault {result.scenario.fault}" if result.scenario.fault is not None else ""
     return f"call: {shown if len(shown) <= _MOST_OF_CALL else f'{shown[:_MOST_OF_CALL]}…'}{fault}"
 

@@ -257,6 +257,8 @@ class Result:
     """The recorded calls of the stubs."""
     workspace: str = ""
     """The path that the workspace had."""
+    changed: Mapping[str, Any] = field(default_factory=dict)
+    """If there are mismatches, the paths that the call changed, each as `expect.files` would have it."""
 
     @property
     def passed(self) -> bool:

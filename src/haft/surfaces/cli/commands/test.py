@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -46,6 +48,7 @@ NONE_FOUND: Final = 5
 @click.option("--junit", metavar="FILE", type=click.Path(dir_okay=False), help="Write the results as JUnit XML, too.")
 @click.option("--update", is_flag=True, help="Write what the calls did into the scenario files, as what they expect.")
 @click.option("--watch", is_flag=True, help="Run scenarios again when they or their tools change, until Ctrl-C.")
+@click.option("--no-skips", is_flag=True, help="Fail if a scenario cannot run on this machine.")
 @recording_options
 @click.pass_context
 def test_tools(
@@ -57,14 +60,16 @@ def test_tools(
     junit: str | None,
     update: bool,
     watch: bool,
+    no_skips: bool,
     **recording: Any,
 ) -> None:
     """Run test scenarios. The exit code is 0 if all passed, 1 if one failed, 2 if one cannot be read, and 5 if there
     are none."""
     options = context.find_object(Globals) or Globals()
     if is_recording(recording):
-        given = {"-k": words, "--jobs": jobs, "--junit": junit, "--update": update, "--watch": watch}
-        if wrong := next((name for name, value in given.items() if value), None):
+        given = {"-k": words, "--jobs": jobs, "--junit": junit}
+        flags = {"--update": update, "--watch": watch, "--no-skips": no_skips}
+        if wrong := next((name for name, value in {**given, **flags}.items() if value), None):
             raise BadUsage(f"`{wrong}` is for running scenarios, and cannot be combined with a recording")
         record(recording, paths, options)
         return
@@ -74,10 +79,12 @@ def test_tools(
     found = _read(places)
     scenarios = _with_words(found, words)
     if watch:
-        _watch(places, scenarios, words, jobs, options)
+        with _interruptible():
+            _watch(places, scenarios, words, jobs, options)
         return
     began = time.monotonic()
-    results = _run(scenarios, jobs, options)
+    with _interruptible():
+        results = _run(scenarios, jobs, options)
     seconds = time.monotonic() - began
     if junit is not None:
         _write_junit(junit, results, seconds)
@@ -88,12 +95,36 @@ def test_tools(
     else:
         _sum_up(results, seconds, options)
     is_updated = update and _update(results)
-    context.exit(_exit_code(results, is_updated=is_updated))
+    context.exit(_exit_code(results, is_updated=is_updated, no_skips=no_skips))
 
 
-def _exit_code(results: Sequence[Result], *, is_updated: bool) -> int:
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP do what Ctrl-C does, so that tools are ended and temporary directories removed."""
+
+    from multiprocessing.resource_tracker import ensure_running
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    for each in numbers:
+        signal.signal(each, signal.SIG_IGN)
+    ensure_running()  # Python's own helper inherits that: it notes what must be removed, and must end last.
+    for each in numbers:
+        signal.signal(each, interrupt)
+    try:
+        yield
+    finally:
+        for each in numbers:
+            signal.signal(each, signal.SIG_DFL)
+
+
+def _exit_code(results: Sequence[Result], *, is_updated: bool, no_skips: bool) -> int:
     if not results:
         return NONE_FOUND
+    if no_skips and any(each.skipped is not None for each in results):
+        return FAILED
     return 0 if is_updated or not any(each.mismatches for each in results) else FAILED
 
 
@@ -175,7 +206,7 @@ def _write_junit(path: str, results: Sequence[Result], seconds: float) -> None:
 
 def _update(results: Sequence[Result]) -> bool:
     """Update the files. Returns whether nothing is left that fails."""
-    from haft.testing.scenarios import update_files
+    from haft.testing.reading import update_files
 
     is_whole = all(each.outcome is not None for each in results if each.mismatches)
     for each in update_files(results):
