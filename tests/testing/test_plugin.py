@@ -39,6 +39,7 @@ def test_a_case_is_an_item_that_fails_at_its_line(run, tmp_path):
     assert "PASSED edit.scenario.yaml::edit: good" in done.stdout
     assert f"{tmp_path}/edit.scenario.yaml:9: expect.message" in done.stdout
     assert f"{tmp_path}/edit.scenario.yaml:11: expect.files.test.js" in done.stdout
+    assert 'E   call: edit_file {"path": "test.js",' in done.stdout
     assert "E   -less\nE   +more" in done.stdout
     assert "FAILED edit.scenario.yaml::edit: bad - Error message mismatch" in done.stdout
     assert "Traceback" not in done.stdout

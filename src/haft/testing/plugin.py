@@ -82,6 +82,8 @@ class ScenarioItem(pytest.Item):
         """What is wrong, with the line of the scenario that does not hold as the location."""
         if not isinstance(excinfo.value, ScenarioFailed):
             return super().repr_failure(excinfo, style)
+        from haft.testing.scenarios import in_one_line
+
         result = excinfo.value.result
         entries: list[Any] = []
         for index, (part, lines) in enumerate(_parts(result)):
@@ -93,9 +95,7 @@ class ScenarioItem(pytest.Item):
                 entries[-1].lines.append("")
         first = result.mismatches[0]
         where = ReprFileLocation(
-            os.fspath(self.path),
-            self._scenario.location.line_of(first.path),
-            _one_line(" ".join(first.message.split())),
+            os.fspath(self.path), self._scenario.location.line_of(first.path), _one_line(in_one_line(first))
         )
         return ReprExceptionInfo(ReprTraceback(entries, None, "long"), where)
 
@@ -112,11 +112,12 @@ class ScenarioFailed(AssertionError):
 
 
 def _parts(result: Result) -> Iterator[tuple[str, list[str]]]:
-    """Each mismatch: its part of the scenario, and its lines, with what the tool said at the end of the last."""
-    from haft.testing.scenarios import explained, last_words
+    """Each mismatch: its part of the scenario, and its lines, with the call at the beginning of the first, and what the
+    tool wrote at the end of the last."""
+    from haft.testing.scenarios import call_line, explained, last_words
 
     for index, each in enumerate(result.mismatches):
-        lines = list(explained(each))
+        lines = [*([call_line(result), ""] if index == 0 else []), *explained(each)]
         if index == len(result.mismatches) - 1:
             lines += last_words(result)
         yield each.path, [f"E   {_visible(line)}" if line else "" for line in lines]

@@ -1,6 +1,7 @@
 """The three spellings of a scenario mean the same, and mistakes are named with their place."""
 
 import json
+import re
 
 import pytest
 
@@ -89,6 +90,8 @@ SAID_TWICE = [
 def test_the_same_thing_said_twice_is_an_error(theirs, ours, value):
     with pytest.raises(BadUsage, match=f"`{theirs}` says again what `{ours}` says"):
         scenarios_from({"tool": "a", ours: value, theirs: value})
+    with pytest.raises(BadUsage, match=f"`{ours}` says again what `{theirs}` says"):
+        scenarios_from({"tool": "a", theirs: value, ours: value})
 
 
 @pytest.mark.parametrize(("theirs", "ours"), [("expectedFiles", "files"), ("expectedProcessCalls", "programs")])
@@ -107,6 +110,9 @@ MISTAKES = {
     "status": ({"tool": "a", "expect": {"status": "ok"}}, "must be one of done, error"),
     "pattern": ({"tool": "a", "expect": {"output": {"matches": "("}}}, "is not a regular expression"),
     "fault": ({"tool": "a", "fault": "full_disk"}, "did you mean `full-disk`"),
+    "error code": ({"tool": "a", "expect": {"error": "invalid-argument"}}, "did you mean `invalid-arguments`"),
+    "unlike any code": ({"tool": "a", "expect": {"error": "x"}}, "there are bad-approver, .* unknown-tool"),
+    "setting": ({"tool": "a", "settings": {"limits.max_second": 3}}, "did you mean `limits.max_seconds`"),
     "seconds": ({"tool": "a", "timeout": -1}, "number of seconds above 0"),
     "approve": ({"tool": "a", "approve": "some"}, "must be `all`, `none` or a list"),
     "text": ({"tool": "a", "files": {"a": 3}}, "must be a text"),
@@ -304,4 +310,26 @@ def test_a_few_aliases_do_not_stand_for_a_huge_value(tmp_path):
     levels = "".join(f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
     path.write_text(f"tool: a\nargs:\n  a0: &a0 [lol]\n{levels}")
     with pytest.raises(BadUsage, match="aliases"):
+        read_scenario_file(str(path))
+
+
+@pytest.mark.parametrize(
+    ("ending", "written", "line", "message"),
+    [
+        ("yaml", "tool: a\nsettings:\n  cache.seconds: 3\n  limits: {max_second: 3}\n", 4, "there is no setting"),
+        (
+            "yaml",
+            "tool: a\nsettings:\n  cache.seconds: 3\n  limits.max_seconds: x\n",
+            4,
+            "`limits.max_seconds` must be",
+        ),
+        ("yaml", "tool: a\nexpect:\n  status: error\n  error: timeout\n", 4, "did you mean `timed-out`"),
+        ("toml", 'tool = "a"\n[settings]\nlimits.max_second = 3\n', 3, "there is no setting"),
+        ("yaml", "tool: a\ncases:\n- name: one\n- settings:\n    limits.max_second: 3\n", 5, "there is no setting"),
+    ],
+)
+def test_mistakes_in_settings_and_codes_have_their_line(tmp_path, ending, written, line, message):
+    path = tmp_path / f"a.scenario.{ending}"
+    path.write_text(written)
+    with pytest.raises(BadUsage, match=f"{re.escape(str(path))}:{line}: .*{message}"):
         read_scenario_file(str(path))

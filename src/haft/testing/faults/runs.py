@@ -73,9 +73,20 @@ def _judged(scenario: Scenario, observed: Observed, fault: Injection) -> Result:
     _check_enforced(observed, fault)
     expected = with_ending(scenario.expect, scenario.fault, scenario.fault_options, fault.spec)
     result = judged(replace(scenario, expect=expected), observed)
+    if expected is not scenario.expect:
+        noted = (_with_reason(each, scenario.fault) for each in result.mismatches)
+        result = replace(result, mismatches=tuple(noted))
     if fault.happened:
         return replace(result, scenario=scenario)
     return replace(result, scenario=scenario, mismatches=(_never_happened(scenario, observed), *result.mismatches))
+
+
+def _with_reason(mismatch: Mismatch, fault: Fault) -> Mismatch:
+    """A mismatch that says where the expected end of the call comes from."""
+    if mismatch.path not in ("expect.status", "expect.error"):
+        return mismatch
+    why = f"The scenario does not say how the call ends, so it must end as the fault {fault} says."
+    return replace(mismatch, note=why)
 
 
 def _check_enforced(observed: Observed, fault: Injection) -> None:

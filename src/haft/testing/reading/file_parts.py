@@ -36,7 +36,12 @@ def _content(where: Place, value: Mapping[str, Any]) -> bytes:
         raise where.wrong("has both `content` and `base64`; keep one of them")
     if "base64" in value:
         return _decoded(where / "base64", value["base64"])
-    return content(where / "content", value.get("content", ""))
+    return _encoded(where / "content", value.get("content", ""))
+
+
+def _encoded(where: Place, value: Any) -> bytes:
+    """A text, or bytes, which only Python has."""
+    return value if isinstance(value, bytes) else content(where, value)
 
 
 def _decoded(where: Place, value: Any) -> bytes:
@@ -82,8 +87,8 @@ def _given_file(where: Place, key: str, value: Any) -> GivenFile:
         if value is not None and not isinstance(value, Mapping):
             raise where.wrong("is a directory, because its path ends with a slash; its value must be null")
         return GivenFile(kind="directory", mode=_mode(where / "mode", (value or {}).get("mode")))
-    if isinstance(value, str):
-        return GivenFile(content(where, value))
+    if isinstance(value, str | bytes):
+        return GivenFile(_encoded(where, value))
     if value is None:
         raise where.wrong("must be a text; a path that ends with a slash is a directory")
     found = _table(where, value)

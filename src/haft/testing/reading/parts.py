@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, cast, get_args
 
-from haft.contracts import BadUsage, near_miss
+from haft.contracts import ERROR_CODES, BadUsage, near_miss
 from haft.testing.scenarios.scenario import Answer, Fault, TextMatch
 
 MOST_LEVELS: Final = 100
@@ -186,6 +186,8 @@ def answers(where: Place, value: Any) -> Any:
 
 
 def _answer(where: Place, value: Any) -> Answer:
+    if isinstance(value, Answer):
+        return value
     if isinstance(value, bool):
         return Answer(value)
     if value in ("approve", "reject"):
@@ -216,6 +218,15 @@ def fault(where: Place, value: Any) -> tuple[Fault | None, dict[str, Any]]:
             f"must be one of {', '.join(get_args(Fault))}" + (f"; did you mean `{near}`?" if near else "")
         )
     return cast("Fault", kind), options
+
+
+def error_code(where: Place, value: Any) -> str | None:
+    """The code of an error, or null."""
+    if value is not None and (code := text(where, value)) not in ERROR_CODES:
+        near = near_miss(code, ERROR_CODES)
+        hint = f"did you mean `{near}`?" if near else f"there are {', '.join(sorted(ERROR_CODES))}"
+        raise where.wrong(f"names no error code: {code!r}; {hint}")
+    return cast("str | None", value)
 
 
 def decision(where: Place, value: Any) -> dict[str, Any]:

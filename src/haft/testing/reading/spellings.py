@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-from haft.contracts import BadUsage, near_miss
+from haft.contracts import BadConfig, BadUsage, near_miss
 from haft.testing import faults
 from haft.testing.reading import parts
 from haft.testing.reading.file_parts import expected_files, given_files
@@ -24,6 +24,7 @@ from haft.testing.reading.parts import (
     answers,
     boolean,
     decision,
+    error_code,
     fault,
     json_table,
     json_value,
@@ -35,7 +36,7 @@ from haft.testing.reading.parts import (
     whole_number,
 )
 from haft.testing.reading.program_parts import expected_calls, programs
-from haft.testing.scenarios.scenario import UNSET, Expected, Location, Scenario
+from haft.testing.scenarios.scenario import PYTHON, UNSET, Expected, Location, Scenario
 from haft.values import replace
 
 _OTHER_NAMES: Final = {
@@ -65,7 +66,7 @@ _WHOLE: Final = frozenset({"args", "config", "result", "programs"})
 def scenarios_from(data: Any, *, directory: str = ".", name: str = "", at: Location | None = None) -> list[Scenario]:
     """The scenarios in plain data, one for each case. Relative paths of tools begin at `directory`. Raises `BadUsage`
     that names the place and the mistake."""
-    at = at or Location("<python>")
+    at = at or Location(PYTHON)
     if not isinstance(data, Mapping):
         raise _wrong(at, "", "a scenario must be a table with the key `tool`")
     shared = _own_words(data, at, "")
@@ -99,6 +100,7 @@ def scenarios_from(data: Any, *, directory: str = ".", name: str = "", at: Locat
 def _own_words(data: Mapping[Any, Any], at: Location, where: str) -> dict[str, Any]:
     """The data in haft's own words, without changing any value."""
     found: dict[str, Any] = {}
+    written: dict[str, Any] = {}
     expect: dict[str, Any] = {}
     for key, value in data.items():
         path = f"{where}.{key}".lstrip(".")
@@ -110,8 +112,8 @@ def _own_words(data: Mapping[Any, Any], at: Location, where: str) -> dict[str, A
             near = near_miss(name, (*_KEYS, *_OTHER_NAMES))
             raise _wrong(at, path, f"a scenario has no `{name}`" + (f"; did you mean `{near}`?" if near else ""))
         if name in found:
-            raise _wrong(at, path, f"`{key}` says again what `{name}` says; keep one of them")
-        found[name] = value
+            raise _wrong(at, path, f"`{key}` says again what `{written[name]}` says; keep one of them")
+        found[name], written[name] = value, key
     if expect:
         own = found.get("expect", {})
         if not isinstance(own, Mapping):
@@ -195,7 +197,7 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
         approve=answers(within("approve"), data.get("approve", "all")),
         cwd=_cwd(within("cwd"), data.get("cwd")),
         config=json_table(within("config"), data.get("config", {})),
-        settings=_dotted(json_table(within("settings"), data.get("settings", {}))),
+        settings=_settings(within("settings"), data.get("settings", {})),
         grant=json_table(within("grant"), data.get("grant", {})),
         network=boolean(within("network"), data.get("network", False)),
         unguarded=boolean(within("unguarded"), data.get("unguarded", False)),
@@ -217,7 +219,7 @@ def _expected(data: Mapping[str, Any], at: Location) -> Expected:
             near = near_miss(str(key), _EXPECT_KEYS)
             hint = f"; did you mean `{near}`?" if near else f"; there are {', '.join(_EXPECT_KEYS)}"
             raise _wrong(at, f"expect.{key}", f"`expect` has no `{key}`{hint}")
-    error = text(within("error"), data["error"]) if data.get("error") is not None else None
+    error = error_code(within("error"), data.get("error"))
     status = None if data.get("status") is None else text(within("status"), data["status"])
     if status is not None and status not in _STATUSES:
         raise _wrong(at, "expect.status", f"must be one of {', '.join(_STATUSES)}, not {status!r}")
@@ -246,6 +248,20 @@ def _children(where: Where, value: Any) -> Literal["none", "any"]:
     if value == "any":
         return "any"
     raise where.wrong(f"must be `none` or `any`, not {value!r}")
+
+
+def _settings(where: Where, value: Any) -> dict[str, Any]:
+    """Settings by their dotted names."""
+    from haft.config import from_caller
+
+    found = _dotted(json_table(where, value))
+    for name, each in found.items():
+        try:
+            tuple(from_caller({name: each}))
+        except BadConfig as error:
+            _source, _colon, wrong = error.message.partition(": ")
+            raise (where / name).wrong(f"`settings`: {wrong}" + (f"; {error.hint}" if error.hint else "")) from error
+    return found
 
 
 def _dotted(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -295,6 +311,6 @@ def _within(at: Location, path: str) -> Where:
 
 
 def _wrong(at: Location, path: str, message: str) -> BadUsage:
-    where = f"{at.path}:{at.line_of(path)}"
+    where = "" if at.path == PYTHON else f"{at.path}:{at.line_of(path)}: "
     named = f"`{path}` {message}" if path and not message.startswith(("`", "a ", "each ", "two ")) else message
-    return BadUsage(f"{where}: {named}", hint="docs/guides/testing-tools.md shows the form of a scenario")
+    return BadUsage(f"{where}{named}", hint="docs/guides/testing-tools.md shows the form of a scenario")

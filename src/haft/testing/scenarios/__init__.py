@@ -10,7 +10,16 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.testing.scenarios.comparing import Observed, mismatches
     from haft.testing.scenarios.junit import write_junit
-    from haft.testing.scenarios.report import explained, last_words, lines_of, place, summary
+    from haft.testing.scenarios.report import (
+        call_line,
+        explained,
+        failure,
+        in_one_line,
+        last_words,
+        lines_of,
+        place,
+        summary,
+    )
     from haft.testing.scenarios.scenario import Answer, Fault, Mismatch, Result, Scenario, Unfit
 else:
     __getattr__ = face(
@@ -18,7 +27,7 @@ else:
         {
             "comparing": "Observed mismatches",
             "junit": "write_junit",
-            "report": "explained last_words lines_of place summary",
+            "report": "call_line explained failure in_one_line last_words lines_of place summary",
             "scenario": "Answer Fault Mismatch Result Scenario Unfit",
         },
     )
@@ -31,7 +40,10 @@ __all__ = [
     "Result",
     "Scenario",
     "Unfit",
+    "call_line",
     "explained",
+    "failure",
+    "in_one_line",
     "last_words",
     "lines_of",
     "mismatches",

@@ -31,6 +31,8 @@ class Observed:
     """The recorded calls of stubs, in their order: `program`, `args`, `stdin`, `cwd`, `env`."""
     asked: int = 0
     """How many approvals were asked for."""
+    unused: int = 0
+    """How many answers to approval requests are left."""
     problems: Sequence[str] = ()
     """Why the recorded calls do not hold, in sentences."""
     broken_promise: str | None = None
@@ -101,6 +103,10 @@ def _outcome(expected: Expected, observed: Observed) -> Iterator[Mismatch]:
         yield Mismatch("expect.crashes", expected.crashes, crash is not None, message)
     if expected.asked is not None and observed.asked != expected.asked:
         yield _differs("expect.asked", "Number of approval requests", expected.asked, observed.asked)
+    if observed.unused:
+        answers = f"{observed.unused} answers" if observed.unused > 1 else "1 answer"
+        message = f"{answers} to approval requests {'were' if observed.unused > 1 else 'was'} not used"
+        yield Mismatch("approve", observed.asked + observed.unused, observed.asked, message)
 
 
 def _texts(expected: Expected, observed: Observed) -> Iterator[Mismatch]:
@@ -190,7 +196,8 @@ def _file(at: str, path: str, expected: ExpectedFile, observed: Observed) -> Ite
         elif expected.kind is not None:
             wanted = f"a {expected.kind} that exists"
         message = f"File {_named(path)} content mismatch:\nExpected: {wanted}\nActual: {_ABSENT}"
-        yield Mismatch(at, wanted, None, message)
+        note = "`files` has names; only `only_changed` has patterns." if any(each in path for each in "*?[") else ""
+        yield Mismatch(at, wanted, None, message, note)
         return
     if expected.kind is not None and found.kind != expected.kind:
         yield _differs(at, f"File {_named(path)} kind", expected.kind, found.kind)
@@ -228,6 +235,9 @@ def _other_changes(expected: Expected, observed: Observed) -> Iterator[Mismatch]
     patterns = expected.only_changed or ()
     allowed = (*patterns, *expected.files)
     ignored = observed.is_repository and not any(f"{each}/".startswith(".git/") for each in patterns)
+    names = "`expect.files` does not name it"
+    if expected.only_changed is not None:
+        names = "neither `expect.only_changed` nor `expect.files` names it"
     for path, what in differences(observed.before, observed.after).items():
         if ignored and path.partition("/")[0] == ".git":
             continue
@@ -236,10 +246,12 @@ def _other_changes(expected: Expected, observed: Observed) -> Iterator[Mismatch]
         if observed.after.get(path, observed.before.get(path)).kind == "directory" and _has_allowed(path, allowed):  # type: ignore[union-attr]
             continue
         wanted = "unchanged" if path in observed.before else "no such file"
-        message = (
-            f"File {_named(path)} mismatch:\nExpected: {wanted}, because the scenario does not name it\nActual: {what}"
-        )
-        yield Mismatch("expect.only_changed", "unchanged", f"{_named(path)} {what}", message)
+        message = f"File {_named(path)} mismatch:\nExpected: {wanted}, because {names}\nActual: {what}"
+        before, after = observed.before.get(path), observed.after.get(path)
+        old, new = "" if before is None else before.text, None if after is None else after.text
+        change = (old, new) if what in ("created", "changed") and old is not None and new is not None else None
+        note = "" if new != "" else "The file is empty now." if path in observed.before else "The file is empty."
+        yield Mismatch("expect.only_changed", "unchanged", f"{_named(path)} {what}", message, note, change)
 
 
 def _covers(pattern: str, path: str) -> bool:

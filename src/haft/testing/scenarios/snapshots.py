@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from haft.values import dataclass
 
 _MOST_BYTES: Final = 20_000
-"""Larger files are not written into scenarios."""
+"""The text of a larger file is not kept, and not written into scenarios."""
 FoundKind = Literal["file", "directory", "link", "other"]
 
 
@@ -27,6 +27,8 @@ class FoundFile:
     """The digest of a file's content."""
     target: str | None = None
     """The target of a link."""
+    text: str | None = None
+    """The content of a small text file."""
     attributes: tuple[tuple[str, bytes], ...] = ()
     """The extended attributes that belong to users."""
 
@@ -51,18 +53,27 @@ def _found(root: str, inside: str) -> Iterator[tuple[str, FoundFile]]:
             yield path, FoundFile("directory", mode)
             yield from _found(root, path)
         elif stat.S_ISREG(status.st_mode):
-            yield path, FoundFile("file", mode, _digest(entry.path), attributes=_attributes(entry.path))
+            digest, text = _content(entry.path, status.st_size)
+            yield path, FoundFile("file", mode, digest, text=text, attributes=_attributes(entry.path))
         else:
             yield path, FoundFile("other", mode)
 
 
-def _digest(path: str) -> str:
+def _content(path: str, size: int) -> tuple[str, str | None]:
+    """The digest of a file, and its text."""
     try:
         file = open(path, "rb")  # noqa: SIM115  closed below
     except PermissionError:
-        return "unreadable"
+        return "unreadable", None
     with file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        if size > _MOST_BYTES:
+            return hashlib.file_digest(file, "sha256").hexdigest(), None
+        data = file.read()
+    try:
+        text = None if b"\0" in data else data.decode()
+    except UnicodeDecodeError:
+        text = None
+    return hashlib.sha256(data).hexdigest(), text
 
 
 def _attributes(path: str) -> tuple[tuple[str, bytes], ...]:
