@@ -247,6 +247,7 @@ def test_functions_are_loaded(haft_tools):
 def test_the_tools_of_mcp_servers_are_returned(haft_tools, tmp_path):
     loaded = haft_tools.load(EXAMPLES / "mcp-server/.mcp.json")
     assert sorted(each.spec.name for each in loaded) == ["mcp__todo__add", "mcp__todo__finish", "mcp__todo__open"]
+    assert haft_tools.load(EXAMPLES / "mcp-server/.mcp.json") == loaded
     write(tmp_path / ".mcp.json", '{"mcpServers": {"gone": {"command": "no-such-program"}}}')
     (broken,) = haft_tools.load(tmp_path / ".mcp.json")
     assert broken.spec.name == "mcp__gone"

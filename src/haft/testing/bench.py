@@ -56,7 +56,7 @@ class ToolBench:
         self._home = home
         self._loading = Loading()
         self._functions: list[Tool | Callable[..., Any]] = []
-        self._known: set[str] = set()
+        self._known: dict[str, str] = {}  # The tools by name, each with the path that was loaded.
         self._opened_with: dict[str, Any] = {}
         self._service: SyncToolService | None = None
         self._stubs: ProgramStubs | None = None
@@ -100,8 +100,8 @@ class ToolBench:
             self.service.look_again(f"mcp__{server}__")  # Starts the server, which says only then what its tools are.
         found = [each for each in self.service.tools(all=True) if each.spec.provenance != "builtin"]
         loaded = [each for each in found if _is_part(each, full)]
-        loaded = loaded or [each for each in found if each.spec.name not in self._known]
-        self._known.update(each.spec.name for each in loaded)
+        loaded = loaded or [each for each in found if self._known.get(each.spec.name, full) == full]
+        self._known.update(dict.fromkeys((each.spec.name for each in loaded), full))
         return loaded
 
     def _load_function(self, function: Tool | Callable[..., Any]) -> Listing:
@@ -112,7 +112,7 @@ class ToolBench:
             )
         listing = self.service.add(function)
         self._functions.append(function)
-        self._known.add(listing.spec.name)
+        self._known[listing.spec.name] = listing.spec.origin
         return listing
 
     def call(self, name: str, /, **arguments: Any) -> Outcome:
