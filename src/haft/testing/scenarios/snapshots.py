@@ -116,8 +116,7 @@ def expectations(root: str, before: Mapping[str, FoundFile], after: Mapping[str,
         elif what == "changed its mode":
             found[path] = {"mode": f"{file.mode:o}"}
         elif file.kind == "file":
-            text = _text(root, path)
-            found[path] = {"kind": "file"} if text is None else text
+            found[path] = _binary(root, path) if file.text is None else file.text
         elif file.kind == "link":
             found[path] = {"link": file.target}
         elif path not in filled_after:
@@ -125,15 +124,12 @@ def expectations(root: str, before: Mapping[str, FoundFile], after: Mapping[str,
     return found
 
 
-def _text(root: str, path: str) -> str | dict[str, Any] | None:
-    """The content of a small file, as scenarios have it."""
-    full = os.path.join(root, path)
-    if os.path.getsize(full) > _MOST_BYTES or (data := read_file(root, path)) is None:
-        return None
-    try:
-        return data.decode() if b"\0" not in data else {"base64": base64.b64encode(data).decode()}
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
+def _binary(root: str, path: str) -> dict[str, Any]:
+    """What scenarios expect of a file that is large, or no text."""
+    data = read_file(root, path)
+    if data is None or len(data) > _MOST_BYTES:
+        return {"kind": "file"}
+    return {"base64": base64.b64encode(data).decode()}
 
 
 def read_file(root: str, path: str) -> bytes | None:
