@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from haft.contracts import ApprovalAnswer, ApprovalRequest, BadUsage
-from haft.testing.reading.parts import answers as read_answers
+from haft.testing.parts import answers as read_answers
 from haft.testing.scenarios.scenario import Answer
 
 Answers = bool | Literal["all", "none"] | Sequence[bool | str | Mapping[str, Any] | Answer]

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from haft.testing.reading import parts
-from haft.testing.reading.parts import Place, check_keys, content, table, text, text_match
+from haft.testing import parts
+from haft.testing.parts import Place, check_keys, content, table, text, text_match
 from haft.testing.scenarios.scenario import ExpectedFile, GivenFile, Kind, TextMatch
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from haft.contracts import BadUsage
-from haft.testing.reading.parts import MOST_LEVELS
+from haft.testing.parts import MOST_LEVELS
 from haft.testing.reading.spellings import scenarios_from
 from haft.testing.scenarios.scenario import Location, Scenario
 

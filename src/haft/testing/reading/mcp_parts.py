@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from haft.testing.mcp_pair import McpAnswer, ScriptedMcpServer
-from haft.testing.reading.parts import Place, boolean, check_keys, json_table, table, text
+from haft.testing.parts import Place, boolean, check_keys, json_table, table, text
 
 _CALL_KEYS: Final = ("tool", "args", "text", "result", "error", "content")
 

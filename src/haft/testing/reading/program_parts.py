@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from haft.testing.reading import parts
-from haft.testing.reading.parts import Place, check_keys, number, table, text, text_match, texts, whole_number, words
+from haft.testing import parts
+from haft.testing.parts import Place, check_keys, number, table, text, text_match, texts, whole_number, words
 from haft.testing.scenarios.scenario import ProgramAnswer, ProgramCall, Programs, ProgramStub
 
 _ANSWER_KEYS: Final = ("stdout", "stderr", "exit", "exitCode", "writes", "args", "seconds")

@@ -16,11 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from haft.contracts import BadConfig, BadUsage, near_miss
-from haft.testing import faults
-from haft.testing.reading import parts
-from haft.testing.reading.file_parts import expected_files, given_files
-from haft.testing.reading.mcp_parts import mcp_servers
-from haft.testing.reading.parts import (
+from haft.testing import faults, parts
+from haft.testing.parts import (
     answers,
     boolean,
     decision,
@@ -35,6 +32,8 @@ from haft.testing.reading.parts import (
     texts,
     whole_number,
 )
+from haft.testing.reading.file_parts import expected_files, given_files
+from haft.testing.reading.mcp_parts import mcp_servers
 from haft.testing.reading.program_parts import expected_calls, programs
 from haft.testing.scenarios.scenario import PYTHON, UNSET, Expected, Location, Scenario
 from haft.values import replace
