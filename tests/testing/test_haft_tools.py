@@ -1,14 +1,18 @@
 """The fixture for tool writers, held against what its docstring says."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from haft import tool
 from haft.contracts import BadUsage
 from haft.testing import ToolBench
 from haft.testing.scenarios.scenario import Answer
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 PLUGIN = """case "$1" in
 schema) printf '%s' '{"id": "NAME", "version": "1", "args_mode": "json", "config_keys": ["word"],
 "tools": [{"type": "function", "function": {"name": "NAME"}}]}' ;;
@@ -167,3 +171,105 @@ def test_programs_are_stubbed_and_their_calls_are_counted_from_the_opening_of_th
     haft_tools.settings["sandbox.mode"] = "off"
     with pytest.raises(BadUsage, match="the programs cannot be stubbed on this machine: `others: refuse` needs"):
         haft_tools.call("shell", command="true")
+
+
+def test_answers_have_the_forms_of_scenarios(haft_tools):
+    haft_tools.approve(
+        [{"args": {"command": "echo edited"}}, {"reject": "not now"}, {"grant": {"network": True}}, True]
+    )
+    outcomes = [haft_tools.call("shell", command="echo asked; touch a") for _ in range(4)]
+    assert [each.status for each in outcomes] == ["done", "rejected-by-user", "done", "done"]
+    assert [each.output for each in outcomes] == ["edited\n", "", "asked\n", "asked\n"]
+    assert "not now" in outcomes[1].error.message
+    haft_tools.approve(False)
+    assert haft_tools.call("shell", command="touch b").status == "rejected-by-user"
+    for wrong, message in (
+        ([True, {"arg": {}}], "`approve.1` has no `arg`; did you mean `args`?"),
+        (["yes"], "`approve.0` must be a table, not 'yes'"),
+        ("some", "`approve` must be `all`, `none` or a list of answers"),
+    ):
+        with pytest.raises(BadUsage, match=re.escape(message)):
+            haft_tools.approve(wrong)
+
+
+def test_files_have_the_forms_of_scenarios(haft_tools):
+    haft_tools.write(
+        {
+            "bin/x": {"content": "#!/bin/sh\necho ran\n", "mode": "755"},
+            "empty/": {},
+            "link": {"link": "bin/x"},
+            "encoded": {"base64": "/w=="},
+            "bytes": b"\xff",
+        }
+    )
+    haft_tools.write({"link": {"link": "bin"}, "bytes": "text"})
+    outcome = haft_tools.call("shell", command="link/x; ls -d empty; cat bytes encoded | wc -c")
+    assert (outcome.output.split(), outcome.stderr) == (["ran", "empty", "5"], "")
+    haft_tools.write({"link": "no link any more"})
+    assert (haft_tools.workspace / "link").read_text() == "no link any more"
+    with pytest.raises(BadUsage, match=r"^`files` has the path '/etc/x', which must lie in the workspace"):
+        haft_tools.write({"/etc/x": ""})
+
+
+def test_what_the_service_read_cannot_be_changed_silently(haft_tools):
+    haft_tools.env["WORD"] = "one"
+    assert haft_tools.call("shell", command="echo $WORD").output == "one\n"
+    haft_tools.env["WORD"] = "two"
+    assert haft_tools.call("shell", command="echo $WORD").output == "two\n"
+    for name, value in (("programs", {"git": {}}), ("settings", {"limits.max_seconds": 5})):
+        before = getattr(haft_tools, name)
+        setattr(haft_tools, name, value)
+        with pytest.raises(BadUsage, match=f"`{name}` was changed after the service had read it") as caught:
+            haft_tools.call("shell", command="true")
+        assert "call `close()`" in caught.value.hint
+        setattr(haft_tools, name, before)
+    haft_tools.settings["limits.max_seconds"] = 5
+    haft_tools.close()
+    assert haft_tools.call("shell", command="true").ok
+
+
+def test_functions_are_loaded(haft_tools):
+    @tool
+    def add(one: int, other: int = 2) -> int:
+        """Add."""
+        return one + other
+
+    (listing,) = haft_tools.load(add)
+    assert (listing.spec.name, listing.state) == ("add", "ready")
+    assert haft_tools.call("add", one=1).result == 3
+    haft_tools.close()
+    assert haft_tools.call("add", one=1).result == 3, "what was loaded stays when the service opens anew"
+    with pytest.raises(BadUsage, match="`load` cannot load 3") as caught:
+        haft_tools.load(3)
+    assert "the path of a tool, or a function" in caught.value.hint
+
+
+def test_the_tools_of_mcp_servers_are_returned(haft_tools, tmp_path):
+    loaded = haft_tools.load(EXAMPLES / "mcp-server/.mcp.json")
+    assert sorted(each.spec.name for each in loaded) == ["mcp__todo__add", "mcp__todo__finish", "mcp__todo__open"]
+    assert haft_tools.load(EXAMPLES / "mcp-server/.mcp.json") == loaded
+    write(tmp_path / ".mcp.json", '{"mcpServers": {"gone": {"command": "no-such-program"}}}')
+    (broken,) = haft_tools.load(tmp_path / ".mcp.json")
+    assert broken.spec.name == "mcp__gone"
+    assert "no-such-program" in broken.reason
+
+
+FAILING = """
+def test_outcome(haft_tools):
+    assert haft_tools.call("shell", command="echo beginning; seq 1000; exit 3").ok
+
+def test_hint(haft_tools):
+    haft_tools.settings["limits.max_second"] = 3
+    haft_tools.call("shell", command="true")
+"""
+
+
+def test_failures_in_pytest_say_how_the_call_ended_and_keep_hints(tmp_path):
+    write(tmp_path / "test_mine.py", FAILING)
+    words = ["-q", "-p", "no:cacheprovider", "-p", "no:langsmith_plugin", "--rootdir", tmp_path, tmp_path]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "<Outcome of shell: error, tool-failed: `bash` exited 3, output 'beginning\\n1\\n2" in done.stdout
+    assert "hint: did you mean `limits.max_seconds`?" in done.stdout
+    assert "2 failed" in done.stdout

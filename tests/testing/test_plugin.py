@@ -39,6 +39,7 @@ def test_a_case_is_an_item_that_fails_at_its_line(run, tmp_path):
     assert "PASSED edit.scenario.yaml::edit: good" in done.stdout
     assert f"{tmp_path}/edit.scenario.yaml:9: expect.message" in done.stdout
     assert f"{tmp_path}/edit.scenario.yaml:11: expect.files.test.js" in done.stdout
+    assert 'E   call: edit_file {"path": "test.js",' in done.stdout
     assert "E   -less\nE   +more" in done.stdout
     assert "FAILED edit.scenario.yaml::edit: bad - Error message mismatch" in done.stdout
     assert "Traceback" not in done.stdout
@@ -96,3 +97,14 @@ def test_nothing_of_haft_is_imported_where_it_is_not_used(run, tmp_path):
     (tmp_path / "test_one.py").write_text("def test_one():\n    pass\n")
     done = run("-q", "-s")
     assert "IMPORTED ['haft', 'haft.lazy', 'haft.testing', 'haft.testing.plugin', 'haft.version']" in done.stdout
+
+
+def test_what_a_tool_writes_does_not_control_the_terminal(run, tmp_path):
+    command = "printf '\\033[2J\\033]0;title\\007'; touch \"$(printf '\\033[31m')\"; exit 3"
+    data = {"tool": "shell", "args": {"command": command}, "name": "a\x1b[31m\u202eb", "expect": {"output": "none"}}
+    (tmp_path / "a.scenario.json").write_text(json.dumps(data))
+    (tmp_path / "b.scenario.yaml").write_text('"\\e[2J": a')
+    done = run("-rA", "-v")
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "\u202e" not in done.stdout
+    assert "\\x1b[2J" in done.stdout

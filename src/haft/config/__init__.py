@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.config.collector import ProviderTables, SettingsCollector
+    from haft.config.collector import ProviderTables, SettingsCollector, from_caller
     from haft.config.config import Config, configured, load_config, newly_ignored, secret_texts, working_directory
     from haft.config.connected_files import connected_inside, connected_paths, note_connected
     from haft.config.files import ConfigFile, read_config, user_config, workspace_config
@@ -37,7 +37,7 @@ else:
             "config": "Config configured secret_texts load_config newly_ignored working_directory",
             "connected_files": "connected_inside connected_paths note_connected",
             "files": "ConfigFile read_config user_config workspace_config",
-            "collector": "ProviderTables SettingsCollector",
+            "collector": "ProviderTables SettingsCollector from_caller",
             "narrowing": "Ignored",
             "ownership": "ForeignFile foreign_file_in",
             "placeholders": "MissingVariable",

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         Scope,
     )
     from haft.contracts.errors import (
+        ERROR_CODES,
         EXIT_CODES,
         AmbiguousRun,
         BadApprover,
@@ -193,7 +194,8 @@ else:
             "renamed_fields": "with_current_names",
             "errors": (
                 "AmbiguousRun BadApprover BadBatchApprover BadConfig BadUsage Bug Busy CallError Conflict Deadlock "
-                "DependencyFailed EXIT_CODES Failure HaftError InvalidArguments LeaseLost LimitExceeded MachineError "
+                "DependencyFailed ERROR_CODES EXIT_CODES Failure HaftError InvalidArguments LeaseLost LimitExceeded "
+                "MachineError "
                 "NeedsBuild NeedsPerson NotCovered NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient "
                 "Rejected ScratchFull StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownEnd "
                 "UnknownRequest UnknownRun UnknownTool SandboxDenied near_miss"

@@ -76,6 +76,8 @@ class HaftError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")  # Tracebacks show it.
 
     def failure(self) -> Failure:
         return Failure(self.code, self.message, self.hint, self.retryable)
@@ -409,6 +411,14 @@ EXIT_CODES: Final[dict[str, int]] = {
     "cancelled": 130,
 }
 """The exit code of each error code. All other error codes exit 1."""
+
+
+def _codes(kind: type[HaftError]) -> set[str]:
+    return {kind.code}.union(*map(_codes, kind.__subclasses__()))
+
+
+ERROR_CODES: Final = frozenset({*_codes(HaftError), "interrupted", "cancelled"})
+"""The codes that the error of an outcome can have."""
 
 
 def near_miss(word: str, known: Iterable[str]) -> str | None:

@@ -27,6 +27,10 @@ def _own_form(value: Any) -> Any:
     return value.to_json()
 
 
+def _start(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]}…"
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The outcome of a run. Its output is bounded; the whole output is stored separately, by the run's id."""
@@ -64,6 +68,16 @@ class Outcome:
     """Images, sound, resources and links that the tool returned, in the form in which MCP writes content blocks."""
     cached: bool = False
     """Whether the answer comes from the cache, so that the tool did not run."""
+
+    def __repr__(self) -> str:
+        """How the call ended and what it wrote, in so few characters that pytest shows all of them for
+        `assert outcome.ok`."""
+        facts = [f"Outcome of {_start(self.tool, 40)}: {self.status}"]
+        if self.error is not None:
+            message = " ".join(self.error.message.split())
+            facts.append(f"{self.error.code}: {_start(message, 70)}")
+        facts.append(f"output {_start(repr(self.output), 60)}" if self.output else "no output")
+        return f"<{', '.join(facts)}>"
 
     @property
     def ok(self) -> bool:

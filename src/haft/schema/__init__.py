@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from haft.schema.docstring import read_docstring
     from haft.schema.provider_schemas import for_providers
     from haft.schema.signature import Signature, problems_of, read_signature
-    from haft.schema.text import shortened
+    from haft.schema.text import escaped, shortened
     from haft.schema.validate import Validator, validator_for, why_not_json
 else:
     __getattr__ = face(
@@ -28,7 +28,7 @@ else:
             "docstring": "read_docstring",
             "provider_schemas": "for_providers",
             "signature": "Signature problems_of read_signature",
-            "text": "shortened",
+            "text": "escaped shortened",
             "validate": "Validator validator_for why_not_json",
         },
     )

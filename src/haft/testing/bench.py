@@ -7,21 +7,25 @@ when it is first needed, so that a test can write files and change settings befo
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from haft.contracts import ApprovalRequest, BadUsage, Conditions, Listing, Outcome
+from haft.contracts import ApprovalRequest, BadUsage, Conditions, Listing, Outcome, Tool
 from haft.service import SyncToolService, ToolService
 from haft.testing.calls.approving import Answers, ScriptedApprover
 from haft.testing.calls.loading import Loading
 from haft.testing.calls.repository import make_repository
+from haft.testing.calls.world import write_files
 from haft.testing.clock import FakeClock
 from haft.testing.programs import ProgramStubs
 from haft.testing.reading import scenarios_from
+
+_READ_AT_OPENING: Final = ("settings", "programs", "clock", "approver", "workspace")
 
 
 class ToolBench:
@@ -51,7 +55,9 @@ class ToolBench:
         become too old. Programs of tools see the real time."""
         self._home = home
         self._loading = Loading()
-        self._known: set[str] = set()
+        self._functions: list[Tool | Callable[..., Any]] = []
+        self._known: dict[str, str] = {}  # The tools by name, each with the path that was loaded.
+        self._opened_with: dict[str, Any] = {}
         self._service: SyncToolService | None = None
         self._stubs: ProgramStubs | None = None
         self._around = contextlib.ExitStack()
@@ -62,36 +68,52 @@ class ToolBench:
         return self.approver.requests
 
     def approve(self, answers: Answers) -> None:
-        """Say how the next approval requests are answered."""
+        """Say how the next approval requests are answered: `"all"`, `"none"`, or a list of answers, each as in a
+        scenario or an `Answer`."""
         self.approver.answer_with(answers)
 
-    def write(self, files: Mapping[str, str | bytes]) -> None:
-        """Write files into the workspace."""
-        for path, content in files.items():
-            full = self.workspace / path
-            full.parent.mkdir(parents=True, exist_ok=True)
-            full.write_bytes(content.encode() if isinstance(content, str) else content)
+    def write(self, files: Mapping[str, Any]) -> None:
+        """Write files into the workspace. They have the forms of `files` in a scenario; a content can also be bytes."""
+        (scenario,) = scenarios_from({"tool": "any", "files": files})
+        write_files(os.fspath(self.workspace), scenario.files)
 
     def make_repository(self) -> None:
         """Make the workspace a git repository with a commit of its present files, as `git: true` in a scenario."""
         make_repository(str(self.workspace), os.environ.get("PATH", os.defpath))
 
-    def load(self, path: str | os.PathLike[str]) -> list[Listing]:
-        """Load the tools at a path, in any format: an executable, a plugin, a template, a folder of tools, or a
-        configuration file with MCP servers or command lines. Return the tools, also broken ones."""
-        full = os.path.abspath(os.fspath(path))
+    def load(self, tool: str | os.PathLike[str] | Tool | Callable[..., Any]) -> list[Listing]:
+        """Load a function with `@tool`, or the tools at a path, in any format: an executable, a plugin, a template, a
+        folder of tools, or a configuration file with MCP servers or command lines. Return the tools, also broken ones.
+        MCP servers are started for that."""
+        if not isinstance(tool, str | os.PathLike):
+            return [self._load_function(tool)]
+        full = os.path.abspath(os.fspath(tool))
         settings, files = repr(self._loading.settings), len(self._loading.files)
+        servers = set(self._loading.settings.get("providers", ()))
         self._loading.add(full)
         if repr(self._loading.settings) != settings:
             self.close()
         if self._service is not None:
             for file in self._loading.files[files:]:
                 self._service.load(file)
-        found = [each for each in self.service.tools(all=True) if each.spec.kind != "builtin"]
+        for server in self._loading.settings.get("providers", {}).keys() - servers:
+            self.service.look_again(f"mcp__{server}__")  # Starts the server, which says only then what its tools are.
+        found = [each for each in self.service.tools(all=True) if each.spec.provenance != "builtin"]
         loaded = [each for each in found if _is_part(each, full)]
-        loaded = loaded or [each for each in found if each.spec.name not in self._known]
-        self._known.update(each.spec.name for each in loaded)
+        loaded = loaded or [each for each in found if self._known.get(each.spec.name, full) == full]
+        self._known.update(dict.fromkeys((each.spec.name for each in loaded), full))
         return loaded
+
+    def _load_function(self, function: Tool | Callable[..., Any]) -> Listing:
+        if not isinstance(function, Tool) and not callable(function):
+            raise BadUsage(
+                f"`load` cannot load {function!r}",
+                hint="it takes the path of a tool, or a function, such as one with `@tool`",
+            )
+        listing = self.service.add(function)
+        self._functions.append(function)
+        self._known[listing.spec.name] = listing.spec.origin
+        return listing
 
     def call(self, name: str, /, **arguments: Any) -> Outcome:
         """Call a tool and wait for its outcome. A failure is an outcome too, not an exception."""
@@ -113,7 +135,12 @@ class ToolBench:
     @property
     def service(self) -> SyncToolService:
         """The service itself, for everything that this class has no method for, such as the events of a run."""
-        if self._service is None:
+        if self._service is not None:
+            for name, value in self._opened_with.items():
+                if getattr(self, name) != value:
+                    hint = "set it before the first call, or call `close()` before: the next call opens a new service"
+                    raise BadUsage(f"`{name}` was changed after the service had read it", hint=hint)
+        else:
             self._stubs = self._made_stubs()
             self._service = ToolService.open_sync(
                 self.workspace,
@@ -129,6 +156,11 @@ class ToolBench:
                 raise BadUsage(f"the programs cannot be stubbed on this machine: {why}")
             for file in self._loading.files:
                 self._service.load(file)
+            for function in self._functions:
+                self._service.add(function)
+            for name in _READ_AT_OPENING:
+                value = getattr(self, name)
+                self._opened_with[name] = copy.deepcopy(value) if isinstance(value, dict) else value
         return self._service
 
     def _made_stubs(self) -> ProgramStubs:

@@ -54,9 +54,9 @@ class ScenarioFile(pytest.File):
             found = read_scenario_file(os.fspath(self.path))
         except HaftError as error:
             hint = f"\nhint: {error.hint}" if error.hint else ""
-            raise self.CollectError(f"{error}{hint}") from error
+            raise self.CollectError(_visible(f"{error}{hint}")) from error
         for each in found:
-            yield ScenarioItem.from_parent(self, name=each.name, scenario=each)
+            yield ScenarioItem.from_parent(self, name=_one_line(each.name), scenario=each)
 
 
 class ScenarioItem(pytest.Item):
@@ -74,7 +74,7 @@ class ScenarioItem(pytest.Item):
 
         result = asyncio.run(run_scenario(self._scenario))
         if result.skipped is not None:
-            pytest.skip(result.skipped)
+            pytest.skip(_visible(result.skipped))
         if result.mismatches:
             raise ScenarioFailed(result)
 
@@ -82,18 +82,20 @@ class ScenarioItem(pytest.Item):
         """What is wrong, with the line of the scenario that does not hold as the location."""
         if not isinstance(excinfo.value, ScenarioFailed):
             return super().repr_failure(excinfo, style)
+        from haft.testing.scenarios import in_one_line
+
         result = excinfo.value.result
         entries: list[Any] = []
         for index, (part, lines) in enumerate(_parts(result)):
             line = self._scenario.location.line_of(part)
             is_last = index == len(result.mismatches) - 1
-            place = ReprFileLocation(os.fspath(self.path), line, part)
+            place = ReprFileLocation(os.fspath(self.path), line, _one_line(part))
             entries.append(ReprEntry(lines, None, None, place, "long"))
             if not is_last:
                 entries[-1].lines.append("")
         first = result.mismatches[0]
         where = ReprFileLocation(
-            os.fspath(self.path), self._scenario.location.line_of(first.path), " ".join(first.message.split())
+            os.fspath(self.path), self._scenario.location.line_of(first.path), _one_line(in_one_line(first))
         )
         return ReprExceptionInfo(ReprTraceback(entries, None, "long"), where)
 
@@ -105,16 +107,28 @@ class ScenarioFailed(AssertionError):
     """A scenario has mismatches."""
 
     def __init__(self, result: Result) -> None:
-        super().__init__("\n".join(each.message for each in result.mismatches))
+        super().__init__(_visible("\n".join(each.message for each in result.mismatches)))
         self.result = result
 
 
 def _parts(result: Result) -> Iterator[tuple[str, list[str]]]:
-    """Each mismatch: its part of the scenario, and its lines, with what the tool said at the end of the last."""
-    from haft.testing.scenarios import explained, last_words
+    """Each mismatch: its part of the scenario, and its lines, with the call at the beginning of the first, and what the
+    tool wrote at the end of the last."""
+    from haft.testing.scenarios import call_line, explained, last_words
 
     for index, each in enumerate(result.mismatches):
-        lines = list(explained(each))
+        lines = [*([call_line(result), ""] if index == 0 else []), *explained(each)]
         if index == len(result.mismatches) - 1:
             lines += last_words(result)
-        yield each.path, [f"E   {line}" if line else "" for line in lines]
+        yield each.path, [f"E   {_visible(line)}" if line else "" for line in lines]
+
+
+def _visible(text: str) -> str:
+    """A text in which nothing that a tool wrote can control the terminal."""
+    return "\n".join(map(_one_line, text.splitlines()))
+
+
+def _one_line(text: str) -> str:
+    from haft.schema import escaped
+
+    return escaped(text)

@@ -60,9 +60,12 @@ def test_exit_codes_and_reports(haft):
     assert (said.code, "there is no file or folder nowhere" in said.err) == (2, True)
     said = haft("tools", "test", "empty")
     assert (said.code, "there are no scenarios" in said.err) == (5, True)
-    said = haft("tools", "test", "-k", "missing", "tests/good.scenario.yaml")
-    assert (said.code, "1 scenarios, but none has 'missing'" in said.err) == (5, True)
-    assert haft("tools", "test", "-k", "goo", "tests/good.scenario.yaml").code == 0
+    said = haft("tools", "test", "-k", "missing", "-k", "gone", "tests/good.scenario.yaml")
+    assert (said.code, said.out) == (5, "")
+    assert said.err == "-k: 'missing' or 'gone' is in the name or path of none of the scenarios (1)\n"
+    for words in (["goo"], ["GOOD"], ["missing", "good"], ["TESTS/"]):
+        options = [each for word in words for each in ("-k", word)]
+        assert haft("tools", "test", *options, "tests/good.scenario.yaml").code == 0
 
 
 def test_json_and_junit(haft):
@@ -83,13 +86,28 @@ def test_json_and_junit(haft):
             "expected": "three\n",
             "actual": "two\n",
             "message": third["validationErrors"][0],
+            "line": 5,
         }
     ]
     suite = ElementTree.parse(haft.workspace / "out.xml").getroot()
     suite = suite if suite.tag == "testsuite" else suite[0]
     assert (suite.get("tests"), suite.get("failures")) == ("3", "2")
     cases = {each.get("name"): each for each in suite.iter("testcase")}
-    assert "Expected: three" in (cases["b"].find("failure").text or "")
+    failed = cases["b"].find("failure")
+    assert failed.get("message") == "File a.txt content mismatch: expected three, actual two"
+    assert failed.text.splitlines()[:3] == [
+        'call: edit_file {"path": "a.txt", "old_string": "one", "new_string": "two"}',
+        "",
+        "b.scenario.yaml:5",
+    ]
+    assert "Expected: three" in failed.text
+    assert (cases["b"].get("file"), cases["b"].get("line")) == ("b.scenario.yaml", "1")
+    odd = {"tool": "shell", "args": {"command": "printf 'bad \\033 \\0 \\357\\277\\276' >&2; exit 3"}}
+    write(haft, {"odd.scenario.json": json.dumps({**odd, "name": "name \x1b", "expect": {"exit": 4}})})
+    assert haft("tools", "test", "odd.scenario.json", "--junit", "odd.xml").code == 1
+    (case,) = ElementTree.parse(haft.workspace / "odd.xml").getroot().iter("testcase")
+    assert case.get("name") == "name \N{REPLACEMENT CHARACTER}"
+    assert "The tool wrote:\n  bad " in case.find("failure").text
     said = haft("tools", "test", "--junit", "missing/out.xml")
     assert (said.code, "missing/out.xml cannot be written" in said.err) == (2, True)
 

@@ -59,6 +59,12 @@ def test_a_session_records_every_call_until_it_is_interrupted(haft):
 
 
 def test_options_of_recordings_are_checked(haft):
-    for words in (("--to", "x.yaml"), ("--record", "r_1", "--record-session", "x"), ("--record", "r_1", "path")):
+    for words in (
+        ("--to", "x.yaml"),
+        ("--record", "r_1", "--record-session", "x"),
+        ("--record", "r_1", "path"),
+        ("--record", "r_1", "--watch"),
+        ("--record-session", "x", "-k", "a"),
+    ):
         said = haft("tools", "test", *words)
         assert (said.code, said.out) == (2, "")

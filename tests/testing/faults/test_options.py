@@ -9,6 +9,7 @@ import pytest
 
 from haft.contracts import BadUsage
 from haft.testing import run_scenario, run_scenarios, scenarios_from
+from haft.testing.scenarios import failure
 
 
 def scenarios(command, fault, **parts):
@@ -72,8 +73,14 @@ def test_a_tool_that_leaves_half_a_file_on_a_full_disk_fails_its_scenario():
     careless = "printf '%s' one >a.txt && seq 100000 >a.txt"
     result = run(careless, "full-disk", files={"a.txt": "before"})
     assert messages(result) == [
-        "File a.txt mismatch:\nExpected: unchanged, because the scenario does not name it\nActual: changed"
+        "File a.txt mismatch:\nExpected: unchanged, because `expect.files` does not name it\nActual: changed"
     ]
+    report = "\n".join(failure(result))
+    assert report.startswith('call: shell {"command": "printf'), report
+    assert report.splitlines()[0].endswith(" with the fault full-disk")
+    assert "- before the call, + after the call\n@@ -1 +0,0 @@\n-before\nThe file is empty now." in report
+    assert "The tool wrote" in report
+    assert "No space left on device" in report.partition("The tool wrote")[2]
     careful = "seq 100000 >b.txt && mv b.txt a.txt || { rm -f b.txt; exit 1; }"
     result = run(careful, "full-disk", files={"a.txt": "before"})
     assert messages(result) == []

@@ -129,3 +129,10 @@ def test_a_call_that_was_killed_before_its_answer_is_recorded_last():
     one.take(piece(BEGIN, BEGUN[:5], identity=b"2" * 16, is_last=False))
     assert [each["args"] for each in one.calls()] == [["a"], ["killed"]]
     assert not one.problems
+
+
+def test_a_report_that_is_nested_too_deeply_is_no_report():
+    recorder = Recorder({"git": [(0, ProgramAnswer())]}, lambda *_: None)
+    data = b"[" * 50_000
+    recorder.take(HEADER.pack(MAGIC, b"i" * 16, 0, BEGIN, True, len(data)) + data)
+    assert recorder.is_disturbed

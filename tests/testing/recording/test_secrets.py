@@ -1,8 +1,10 @@
 """No secret gets into a recording, wherever it was in the run, and every place is named."""
 
 import base64
+import html
 import json
 from pathlib import Path
+from urllib.parse import quote_plus
 
 import pytest
 
@@ -108,3 +110,22 @@ def test_known_values_are_also_found_in_other_encodings():
 def test_names_of_files_that_hold_secrets():
     assert [*map(is_secret_file, (".env", "a/.env.local", "key.pem", "id_ed25519", ".netrc"))] == [True] * 5
     assert [*map(is_secret_file, (".env.example", "id_rsa.pub", "main.py", "environment.txt"))] == [False] * 4
+
+
+SECRET = 'tok"en\\é/with+odd <chars> & 42'
+FORMS = {
+    "json": json.dumps(SECRET),
+    "json in json": json.dumps(json.dumps(SECRET, ensure_ascii=False)),
+    "upper hexadecimal": SECRET.encode().hex().upper(),
+    "form": quote_plus(SECRET),
+    "lower url": quote_plus(SECRET).replace("%2B", "%2b").replace("%3C", "%3c").replace("%3E", "%3e").lower(),
+    "html": html.escape(SECRET),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_known_secret_is_found_in_other_spellings(form):
+    masked = SecretFinder([SECRET]).masked(f"before {FORMS[form]} after", "the output")
+    assert PLACEHOLDER in masked
+    assert "odd" not in masked
+    assert SECRET.encode().hex().upper()[8:16] not in masked

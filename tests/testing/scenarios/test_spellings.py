@@ -1,6 +1,7 @@
 """The three spellings of a scenario mean the same, and mistakes are named with their place."""
 
 import json
+import re
 
 import pytest
 
@@ -89,6 +90,8 @@ SAID_TWICE = [
 def test_the_same_thing_said_twice_is_an_error(theirs, ours, value):
     with pytest.raises(BadUsage, match=f"`{theirs}` says again what `{ours}` says"):
         scenarios_from({"tool": "a", ours: value, theirs: value})
+    with pytest.raises(BadUsage, match=f"`{ours}` says again what `{theirs}` says"):
+        scenarios_from({"tool": "a", theirs: value, ours: value})
 
 
 @pytest.mark.parametrize(("theirs", "ours"), [("expectedFiles", "files"), ("expectedProcessCalls", "programs")])
@@ -107,6 +110,9 @@ MISTAKES = {
     "status": ({"tool": "a", "expect": {"status": "ok"}}, "must be one of done, error"),
     "pattern": ({"tool": "a", "expect": {"output": {"matches": "("}}}, "is not a regular expression"),
     "fault": ({"tool": "a", "fault": "full_disk"}, "did you mean `full-disk`"),
+    "error code": ({"tool": "a", "expect": {"error": "invalid-argument"}}, "did you mean `invalid-arguments`"),
+    "unlike any code": ({"tool": "a", "expect": {"error": "x"}}, "there are bad-approver, .* unknown-tool"),
+    "setting": ({"tool": "a", "settings": {"limits.max_second": 3}}, "did you mean `limits.max_seconds`"),
     "seconds": ({"tool": "a", "timeout": -1}, "number of seconds above 0"),
     "approve": ({"tool": "a", "approve": "some"}, "must be `all`, `none` or a list"),
     "text": ({"tool": "a", "files": {"a": 3}}, "must be a text"),
@@ -225,12 +231,25 @@ UNREADABLE = {
     "c.yaml": ("tool: &x a\nfiles: &f {a: b}\nenv: *f\nexpect: {files: *f}\n", "must be a text|aliases"),
     "d.json": ('{"tool": "a",\n "args": {"a": 1, "a": 2}}', "the key 'a' appears twice"),
     "e.json": ('{"tool": "a",\n}', "e.json:2: this is not JSON"),
-    "f.toml": ('tool = "a"\ntool = "b"\n', "f.toml is not TOML"),
-    "g.yaml": (b"tool: \xff\n", "g.yaml is not UTF-8"),
+    "f.toml": ('tool = "a"\ntool = "b"\n', "f.toml:2: this is not TOML"),
+    "g.yaml": (b"tool: \xff\n", "g.yaml:1: this is not UTF-8"),
     "h.yaml": ("", "must be a table"),
     "i.json": ("[" * 100_000, "nested too deeply|not JSON"),
     "j.yaml": ("a: " + "{a: " * 5_000, "nested too deeply|not YAML"),
-    "k.yaml": ("tool: !!python/object/apply:os.system [true]\n", "not YAML"),
+    "k.yaml": ("tool: !!python/object/apply:os.system [true]\n", "k.yaml:1: the tag !!python"),
+    "l.yaml": ("tool: a\ntimeout: !!int x\n", "l.yaml:2: 'x' is not !!int"),
+    "m.yaml": ("tool: a\nname: !!timestamp 2024-13-45\n", "m.yaml:2: the tag !!timestamp"),
+    "n.yaml": ("tool: a\n<<: {name: b}\n", "n.yaml:2: merge keys"),
+    "o.yaml": ("tool: a\n? [a, b]\n: c\n", "o.yaml:2: a key must be a text"),
+    "p.yaml": ("tool: a\nname: b\0c\n", r"p.yaml:2: this is not YAML: the character U\+0000 must be written as"),
+    "q.yaml": (f"tool: a\nargs: {{a: 1{'0' * 5_000}}}\n", "q.yaml:1: a value cannot be read"),
+    "r.json": ('{"tool": "a", "exit": 1' + "0" * 5_000 + "}", "r.json:1: a value cannot be read"),
+    "s.toml": ("tool = 'a'\nargs = {a = 1" + "0" * 5_000 + "}", "s.toml:1: a value cannot be read"),
+    "t.toml": ("tool = 'a'\nargs = {a = " + "[" * 5_000 + "]" * 5_000 + "}", "t.toml:1: the file is nested too deeply"),
+    "u.json": ('{"tool": "a",\n"args": {"a": ' + "[" * 200 + "]" * 200 + "}}", "u.json:2: the file is nested deeper"),
+    "v.yaml": ("tool: a\n---\ntool: b\n", "v.yaml:2: this is not YAML: but found another document"),
+    "w.yaml": ("tool: a\n".encode("utf-16"), "w.yaml:1: this is not UTF-8"),
+    "x.json": ('{"tool": "a",\n"name": "b",\n"tool": "c"}', "x.json:3: the key 'tool' appears twice"),
 }
 
 
@@ -239,8 +258,51 @@ def test_files_that_cannot_be_read_are_named_with_the_line(tmp_path, name):
     text, message = UNREADABLE[name]
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(BadUsage, match=message):
+    with pytest.raises(BadUsage, match=message) as raised:
         read_scenario_file(str(path))
+    assert "\n" not in raised.value.message
+
+
+BAD_VALUES = [
+    ({"timeout": float("inf")}, "`timeout` must be a number"),
+    ({"timeout": 10**400}, "`timeout` must be a number"),
+    ({"expect": {"exit": 10**5000}}, "`expect.exit` must be a whole number, not so large a number"),
+    ({"args": {"a": float("nan")}}, "`args.a` must be a value that JSON has"),
+    ({"expect": {"result": {1}}}, "`expect.result` must be a value that JSON has"),
+    ({"expect": {"result": {1: 2}}}, "put it in quotes"),
+    ({"expect": {"programs": ["git 'x"]}}, "`expect.programs.0` is not a command line"),
+    ({"programs": [{"command": "git 'x"}]}, "`programs.0` is not a command line|`programs.0.command` is not a command"),
+    ({"expect": {"programs": [{"program": "git", "env": [1]}]}}, "`expect.programs.0.env` must be a table"),
+    ({"expect": {"output": {"matches": "a{1,99999999999999}"}}}, "is not a regular expression"),
+    ({"expect": {"output": {"matches": "(" * 5_000 + ")" * 5_000}}}, "is not a regular expression"),
+    ({"programs": {"..": ""}}, "must be the name of a program"),
+    ({"files": {"a": "\ud800"}}, "`files.a` has a character that is not valid Unicode"),
+    ({"files": {"\ud800": ""}}, "has a character that is not valid Unicode"),
+    ({"files": {"a\0b": ""}}, "has a NUL character"),
+    ({"files": {"a": {"link": "b\0"}}}, "`files.a.link` has a NUL character"),
+    ({"files": {"a": {"base64": "é"}}}, "`files.a.base64` is not base64"),
+    ({"files": {".": ""}}, "must lie in the workspace"),
+    ({"files": {"a": "", "././a": ""}}, "names 'a' twice"),
+    ({"files": {"b/a": "", "b//a": ""}}, "names 'b/a' twice"),
+    ({"env": {"A": "a\0"}}, "`env.A` has a NUL character"),
+    ({"cwd": "a\0"}, "`cwd` has a NUL character"),
+    ({"tool": "./a\0"}, "`tool` has a NUL character"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), BAD_VALUES)
+def test_values_that_nothing_can_have_are_named(data, message):
+    with pytest.raises(BadUsage, match=message):
+        scenarios_from({"tool": "a", **data})
+
+
+def test_a_long_line_of_blanks_in_toml_and_many_parts_are_read_quickly(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text('tool = "a"\nname = """\n[' + " " * 50_000 + '\n"""\n')
+    (read,) = read_scenario_file(str(path))
+    assert len(read.name) == 50_002
+    assert len(scenarios_from({"tool": "a", "files": {f"f{n}": "" for n in range(50_000)}})[0].files) == 50_000
+    assert len(scenarios_from({"tool": "a", "cases": [{} for _ in range(5_000)]})) == 5_000
 
 
 def test_a_few_aliases_do_not_stand_for_a_huge_value(tmp_path):
@@ -248,4 +310,26 @@ def test_a_few_aliases_do_not_stand_for_a_huge_value(tmp_path):
     levels = "".join(f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
     path.write_text(f"tool: a\nargs:\n  a0: &a0 [lol]\n{levels}")
     with pytest.raises(BadUsage, match="aliases"):
+        read_scenario_file(str(path))
+
+
+@pytest.mark.parametrize(
+    ("ending", "written", "line", "message"),
+    [
+        ("yaml", "tool: a\nsettings:\n  cache.seconds: 3\n  limits: {max_second: 3}\n", 4, "there is no setting"),
+        (
+            "yaml",
+            "tool: a\nsettings:\n  cache.seconds: 3\n  limits.max_seconds: x\n",
+            4,
+            "`limits.max_seconds` must be",
+        ),
+        ("yaml", "tool: a\nexpect:\n  status: error\n  error: timeout\n", 4, "did you mean `timed-out`"),
+        ("toml", 'tool = "a"\n[settings]\nlimits.max_second = 3\n', 3, "there is no setting"),
+        ("yaml", "tool: a\ncases:\n- name: one\n- settings:\n    limits.max_second: 3\n", 5, "there is no setting"),
+    ],
+)
+def test_mistakes_in_settings_and_codes_have_their_line(tmp_path, ending, written, line, message):
+    path = tmp_path / f"a.scenario.{ending}"
+    path.write_text(written)
+    with pytest.raises(BadUsage, match=f"{re.escape(str(path))}:{line}: .*{message}"):
         read_scenario_file(str(path))

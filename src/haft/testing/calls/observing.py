@@ -69,7 +69,8 @@ async def observe(
         form, asked = outcome.to_json(), len(approver.requests)
         broken = None if listing is None else broken_promise(listing.spec, form)
         calls, problems = stubs.calls(), stubs.problems()
-        return Observed(form, world.workspace, before, after, calls, asked, problems, broken, scenario.git)
+        unused = approver.unused if scenario.fault is None else 0  # A fault may end the call before it asks.
+        return Observed(form, world.workspace, before, after, calls, asked, unused, problems, broken, scenario.git)
 
 
 def judged(scenario: Scenario, observed: Observed) -> Result:

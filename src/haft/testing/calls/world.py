@@ -7,10 +7,13 @@ calls cannot write to them.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self
@@ -21,6 +24,9 @@ from haft.testing.calls.repository import FIXED, git_of, make_repository
 from haft.testing.scenarios.scenario import GivenFile, Scenario
 
 _SHARED: Final = "environments"
+_PREFIX: Final = "haft-scenario-"
+_SECONDS_UNTIL_LOCKED: Final = 60
+"""A directory that is younger may not have its lock yet."""
 PASSED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """The variables of the host that every scenario has."""
 
@@ -30,7 +36,9 @@ class World:
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
-        self.root = os.path.realpath(tempfile.mkdtemp(prefix="haft-scenario-"))
+        remove_abandoned(tempfile.gettempdir())
+        self.root = os.path.realpath(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock: int | None = _locked(self.root)
         self.workspace = os.path.join(self.root, "workspace")
         self.state = os.path.join(self.root, "state")
         self.home = os.path.join(self.root, "home")
@@ -59,9 +67,13 @@ class World:
         write_files(self.workspace, files)
 
     def share_environments(self) -> None:
-        """Let the state home have the environments of templates that all scenarios share."""
+        """Let the state home have the environments of templates that all scenarios share. Where the home of the person
+        cannot be written, each scenario makes its own."""
         shared = os.path.join(default_home(os.environ), "test-environments")
-        os.makedirs(shared, mode=0o700, exist_ok=True)
+        try:
+            os.makedirs(shared, mode=0o700, exist_ok=True)
+        except OSError:
+            return
         os.symlink(shared, os.path.join(self.state, _SHARED))
 
     def environ(self) -> dict[str, str]:
@@ -83,6 +95,9 @@ class World:
     def close(self) -> None:
         """Remove the directories, also those that a tool made unreadable."""
         remove_tree(self.root)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -99,6 +114,8 @@ def write_files(root: str, files: Mapping[str, GivenFile]) -> None:
         ):
             raise BadUsage(f"`files.{path}` lies behind a link that leads out of the workspace")
         os.makedirs(os.path.dirname(full), exist_ok=True)
+        if os.path.islink(full) or (given.kind == "link" and os.path.isfile(full)):
+            os.unlink(full)  # A test in Python writes files more than once.
         if given.kind == "directory":
             os.makedirs(full, exist_ok=True)
         elif given.kind == "link":
@@ -111,23 +128,63 @@ def write_files(root: str, files: Mapping[str, GivenFile]) -> None:
             os.chmod(os.path.join(root, path), given.mode)
 
 
-def remove_tree(path: str) -> None:
-    """Remove a directory, also if a tool made parts of it unreadable."""
-    shutil.rmtree(path, onerror=_make_writable)
+def remove_tree(root: str) -> None:
+    """Remove a directory as far as possible, also what a tool made unreadable or read-only."""
+    shutil.rmtree(root, onerror=_remove_again)
 
 
-def _make_writable(remove: object, path: str, _error: object) -> None:
-    """Try again to remove a path after its directory became writable."""
-    for each in (os.path.dirname(path), path):
-        try:
-            if stat.S_ISDIR(os.lstat(each).st_mode):
-                os.chmod(each, 0o700)
-        except OSError:
-            pass
-    try:
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
+def _remove_again(_remove: object, path: str, _error: object) -> None:
+    """Try again to remove a path, if it or its directory can be made writable."""
+    folder_opened, opened = _made_writable(os.path.dirname(path)), _made_writable(path)
+    if not (folder_opened or opened):
+        return
+    if os.path.isdir(path) and not os.path.islink(path):
+        remove_tree(path)
+    else:
+        with contextlib.suppress(OSError):
             os.unlink(path)
+
+
+def _made_writable(path: str) -> bool:
+    """Give a directory of ours the rights to remove what it has. Returns whether it lacked them."""
+    try:
+        mode = os.lstat(path).st_mode
+        if not stat.S_ISDIR(mode) or mode & 0o700 == 0o700:
+            return False
+        os.chmod(path, 0o700)
     except OSError:
-        pass
+        return False
+    return True
+
+
+def remove_abandoned(folder: str) -> None:
+    """Remove the directories of scenarios whose processes were killed. A process that lives holds a lock on its own."""
+    try:
+        names = [each for each in os.listdir(folder) if each.startswith(_PREFIX)]
+    except OSError:
+        return
+    for name in names:
+        path = os.path.join(folder, name)
+        try:
+            status = os.lstat(path)
+            if status.st_uid != os.geteuid() or time.time() - status.st_ctime < _SECONDS_UNTIL_LOCKED:
+                continue
+            lock = _locked(path)
+        except OSError:  # Its process lives, or removes it now.
+            continue
+        try:
+            remove_tree(path)
+        finally:
+            os.close(lock)
+
+
+def _locked(path: str) -> int:
+    """A descriptor of a directory with a lock, which ends with the process. Raises `OSError` if another process has the
+    lock."""
+    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock

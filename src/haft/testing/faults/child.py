@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import asyncio
+import contextlib
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from haft.testing.stopping import stop_with, stopping_pipe, worker_context
 from haft.values import dataclass
 
 
@@ -18,27 +20,41 @@ class ChildEnd:
     sent: list[Any]
 
 
+async def in_child(work: Callable[..., None], *arguments: Any) -> ChildEnd:
+    """What `run_in_child` returns. If this is cancelled, the process ends first, because it may use what the caller
+    then removes."""
+    ending = asyncio.ensure_future(asyncio.to_thread(run_in_child, work, *arguments))
+    try:
+        return await asyncio.shield(ending)
+    except asyncio.CancelledError:
+        await ending
+        raise
+
+
 def run_in_child(work: Callable[..., None], *arguments: Any) -> ChildEnd:
     """Call `work` in a new process, with a function that sends values, and the arguments. Blocks until the process has
     ended."""
     # A child of a fork server is made quickly, and has no threads of this process.
-    context = multiprocessing.get_context("forkserver")
+    context = worker_context()
     receiving, sending = context.Pipe(duplex=False)
-    child = context.Process(target=_work, args=(sending, work, *arguments))
-    child.start()
-    sending.close()
     sent: list[Any] = []
-    try:
-        while True:
-            sent.append(receiving.recv())
-    except EOFError:
-        pass
-    finally:
-        receiving.close()
-        child.join()
+    with stopping_pipe(context) as pipe:
+        child = context.Process(target=_work, args=(pipe, sending, work, *arguments))
+        child.start()
+        sending.close()
+        try:
+            while True:
+                sent.append(receiving.recv())
+        except EOFError:
+            pass
+        finally:
+            receiving.close()
+            child.join()
     return ChildEnd(child.exitcode, sent)
 
 
-def _work(sending: Connection, work: Callable[..., None], *arguments: Any) -> None:
-    work(sending.send, *arguments)
+def _work(pipe: Connection, sending: Connection, work: Callable[..., None], *arguments: Any) -> None:
+    stop_with(pipe)
+    with contextlib.suppress(asyncio.CancelledError):
+        work(sending.send, *arguments)
     sending.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import signal
 from collections.abc import Callable, Mapping
@@ -15,7 +14,7 @@ from haft.testing.calls.injection import Injection
 from haft.testing.calls.observing import judged, loading_of, observe
 from haft.testing.calls.world import World
 from haft.testing.faults.afterwards import with_ending
-from haft.testing.faults.child import run_in_child
+from haft.testing.faults.child import in_child
 from haft.testing.faults.disk import SmallDiskWorld
 from haft.testing.faults.moments import Deadline, HostKilled, Kill
 from haft.testing.faults.resources import FullDisk, NoMemory, NoNetwork
@@ -23,6 +22,7 @@ from haft.testing.faults.streams import Garbage, PartialOutput, SlowPipes
 from haft.testing.scenarios.comparing import Observed
 from haft.testing.scenarios.scenario import Fault, Mismatch, Result, Scenario, Unfit
 from haft.testing.scenarios.snapshots import snapshot
+from haft.testing.stopping import run_stoppable
 from haft.values import replace
 
 INJECTIONS: Final[Mapping[Fault, type[Injection]]] = {
@@ -45,7 +45,7 @@ async def run_with_fault(scenario: Scenario) -> Result:
         with World(scenario) as world:
             return await _with_killed_host(scenario, world, fault)
     if isinstance(fault, FullDisk):
-        return await asyncio.to_thread(_with_full_disk, scenario)
+        return await _with_full_disk(scenario)
     with World(scenario) as world:
         if isinstance(fault, NoNetwork):
             scenario = replace(scenario, network=False, grant={**scenario.grant, "network": False})
@@ -73,9 +73,20 @@ def _judged(scenario: Scenario, observed: Observed, fault: Injection) -> Result:
     _check_enforced(observed, fault)
     expected = with_ending(scenario.expect, scenario.fault, scenario.fault_options, fault.spec)
     result = judged(replace(scenario, expect=expected), observed)
+    if expected is not scenario.expect:
+        noted = (_with_reason(each, scenario.fault) for each in result.mismatches)
+        result = replace(result, mismatches=tuple(noted))
     if fault.happened:
         return replace(result, scenario=scenario)
     return replace(result, scenario=scenario, mismatches=(_never_happened(scenario, observed), *result.mismatches))
+
+
+def _with_reason(mismatch: Mismatch, fault: Fault) -> Mismatch:
+    """A mismatch that says where the expected end of the call comes from."""
+    if mismatch.path not in ("expect.status", "expect.error"):
+        return mismatch
+    why = f"The scenario does not say how the call ends, so it must end as the fault {fault} says."
+    return replace(mismatch, note=why)
 
 
 def _check_enforced(observed: Observed, fault: Injection) -> None:
@@ -99,7 +110,7 @@ def _never_happened(scenario: Scenario, observed: Observed) -> Mismatch:
 async def _with_killed_host(scenario: Scenario, world: World, fault: HostKilled) -> Result:
     """Make the call in another process, which is killed, and take from the next service what became of the run."""
     before = snapshot(world.workspace)
-    end = await asyncio.to_thread(run_in_child, _call_until_killed, scenario, world)
+    end = await in_child(_call_until_killed, scenario, world)
     told = dict(end.sent)
     _raise_if_told(told)
     if (observed := told.get("observed")) is not None:
@@ -133,14 +144,14 @@ def _call_until_killed(send: Callable[[tuple[str, Any]], None], scenario: Scenar
     approver = ScriptedApprover(scenario.approve)
     fault.before = lambda: send(("asked", len(approver.requests)))
     work = functools.partial(observe, scenario, world, approver=approver, fault=fault)
-    _send_result(send, "observed", lambda: asyncio.run(work()))
+    _send_result(send, "observed", lambda: run_stoppable(work()))
 
 
 # The disk is full.
 
 
-def _with_full_disk(scenario: Scenario) -> Result:
-    told = dict(run_in_child(_run_on_small_disk, scenario).sent)
+async def _with_full_disk(scenario: Scenario) -> Result:
+    told = dict((await in_child(_run_on_small_disk, scenario)).sent)
     _raise_if_told(told)
     if "result" not in told:
         raise BadUsage("the process that runs the scenario ended before it had a result")
@@ -156,7 +167,7 @@ def _run_on_small_disk(send: Callable[[tuple[str, Any]], None], scenario: Scenar
             fault.fill, fault.empty = world.fill, world.empty
             return _judged(scenario, await observe(scenario, world, fault=fault), fault)
 
-    _send_result(send, "result", lambda: asyncio.run(run()))
+    _send_result(send, "result", lambda: run_stoppable(run()))
 
 
 def _send_result(send: Callable[[tuple[str, Any]], None], name: str, work: Callable[[], Any]) -> None:

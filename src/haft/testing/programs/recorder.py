@@ -83,7 +83,7 @@ class Recorder:
             del self._parts[identity, part]
             try:
                 self._take_part(identity, slot, part, json.loads(b"".join(pieces)))
-            except (ValueError, TypeError, KeyError):
+            except (ValueError, TypeError, KeyError, RecursionError):
                 self._disturb()
 
     def _take_part(self, identity: bytes, slot: int, part: int, value: Any) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import base64
-import binascii
+import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from haft.testing.reading.parts import Place, check_keys, table, text, text_match
+from haft.testing.reading import parts
+from haft.testing.reading.parts import Place, check_keys, content, table, text, text_match
 from haft.testing.scenarios.scenario import ExpectedFile, GivenFile, Kind, TextMatch
 
 
 def _path(where: Place, name: str) -> str:
     """A path in the workspace, without a slash at its end."""
-    clean = name.rstrip("/").removeprefix("./")
-    if not clean or clean.startswith("/") or ".." in clean.split("/"):
+    clean = os.path.normpath(parts.name(where, name))
+    if not name or clean == "." or clean.startswith("/") or ".." in name.split("/"):
         raise where.wrong(f"has the path {name!r}, which must lie in the workspace")
     return clean
 
@@ -34,13 +36,18 @@ def _content(where: Place, value: Mapping[str, Any]) -> bytes:
         raise where.wrong("has both `content` and `base64`; keep one of them")
     if "base64" in value:
         return _decoded(where / "base64", value["base64"])
-    return text(where / "content", value.get("content", "")).encode("utf-8", "surrogateescape")
+    return _encoded(where / "content", value.get("content", ""))
+
+
+def _encoded(where: Place, value: Any) -> bytes:
+    """A text, or bytes, which only Python has."""
+    return value if isinstance(value, bytes) else content(where, value)
 
 
 def _decoded(where: Place, value: Any) -> bytes:
     try:
         return base64.b64decode(text(where, value), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise where.wrong(f"is not base64: {error}") from error
 
 
@@ -63,8 +70,8 @@ def _entries(where: Place, value: Any) -> list[tuple[str, str, Any]]:
             listed[key] = one
         value = listed
     found = [(_path(where, key), key, one) for key, one in table(where, value).items()]
-    paths = [path for path, _key, _one in found]
-    if twice := next((path for path in paths if paths.count(path) > 1), None):
+    counts = Counter(path for path, _key, _one in found)
+    if twice := next((path for path, count in counts.items() if count > 1), None):
         raise where.wrong(f"names {twice!r} twice")
     return found
 
@@ -80,14 +87,14 @@ def _given_file(where: Place, key: str, value: Any) -> GivenFile:
         if value is not None and not isinstance(value, Mapping):
             raise where.wrong("is a directory, because its path ends with a slash; its value must be null")
         return GivenFile(kind="directory", mode=_mode(where / "mode", (value or {}).get("mode")))
-    if isinstance(value, str):
-        return GivenFile(value.encode("utf-8", "surrogateescape"))
+    if isinstance(value, str | bytes):
+        return GivenFile(_encoded(where, value))
     if value is None:
         raise where.wrong("must be a text; a path that ends with a slash is a directory")
     found = _table(where, value)
     check_keys(where, found, ("content", "base64", "mode", "link"))
     if "link" in found:
-        return GivenFile(kind="link", target=text(where / "link", found["link"]))
+        return GivenFile(kind="link", target=parts.name(where / "link", found["link"]))
     return GivenFile(_content(where, found), mode=_mode(where / "mode", found.get("mode")))
 
 
@@ -113,12 +120,12 @@ def _expected_file(where: Place, key: str, value: Any) -> ExpectedFile:
     mode = _mode(where / "mode", found.get("mode"))
     if "link" in found:
         return ExpectedFile(kind="link", target=text(where / "link", found["link"]), mode=mode)
-    content: TextMatch | bytes | None = None
+    wanted: TextMatch | bytes | None = None
     inline = {name: found[name] for name in ("contains", "matches", "equals") if name in found}
     if inline and "content" in found:
         raise where.wrong("has `content` beside " + ", ".join(f"`{each}`" for each in inline))
     if "base64" in found:
-        content = _decoded(where / "base64", found["base64"])
+        wanted = _decoded(where / "base64", found["base64"])
     elif inline or "content" in found:
-        content = text_match(where / "content", inline or found["content"])
-    return ExpectedFile(content=content, mode=mode, kind=kind or ("file" if content is not None else None))
+        wanted = text_match(where / "content", inline or found["content"])
+    return ExpectedFile(content=wanted, mode=mode, kind=kind or ("file" if wanted is not None else None))

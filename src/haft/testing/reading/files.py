@@ -7,12 +7,14 @@ import json
 import os
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import yaml
 
 from haft.contracts import BadUsage
+from haft.testing.reading.parts import MOST_LEVELS
 from haft.testing.reading.spellings import scenarios_from
 from haft.testing.scenarios.scenario import Location, Scenario
 
@@ -67,7 +69,8 @@ def read_scenario_file(path: str) -> list[Scenario]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadUsage(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from error
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadUsage(f"{path}:{line}: this is not UTF-8: {error.reason} at byte {error.start}") from error
     value, lines = _parsed(path, text)
     return scenarios_from(
         value,
@@ -84,40 +87,55 @@ def _stem(path: str) -> str:
 
 
 def _parsed(path: str, text: str) -> tuple[Any, dict[str, int]]:
-    if path.endswith(".toml"):
-        try:
-            return tomllib.loads(text), _toml_lines(text)
-        except tomllib.TOMLDecodeError as error:
-            raise BadUsage(f"{path} is not TOML: {error}") from error
-    if path.endswith(".json"):
-        try:
-            value = json.loads(text, object_pairs_hook=lambda pairs: _unique(path, pairs))
-        except json.JSONDecodeError as error:
-            raise BadUsage(f"{path}:{error.lineno}: this is not JSON: {error.msg}") from error
-        except RecursionError as error:
-            raise BadUsage(f"{path} is nested too deeply") from error
-        return value, _json_lines(text)
+    """The value in a file, and the lines of its parts."""
     try:
-        node = yaml.compose(text, Loader=_Loader)
-        lines: dict[str, int] = {}
-        _note_lines(path, node, "", lines)
-        return (None if node is None else _Loader("").construct_document(node)), lines
+        if path.endswith(".toml"):
+            return tomllib.loads(text), _toml_lines(text)
+        if path.endswith(".json"):
+            return _from_json(path, text)
+        return _from_yaml(path, text)
+    except tomllib.TOMLDecodeError as error:
+        at = re.search(r"\(at line (\d+)", str(error))
+        line = int(at[1]) if at else text.count("\n") + 1
+        raise BadUsage(f"{path}:{line}: this is not TOML: {error}") from error
+    except json.JSONDecodeError as error:
+        raise BadUsage(f"{path}:{error.lineno}: this is not JSON: {error.msg}") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = "" if mark is None else f":{mark.line + 1}"
-        raise BadUsage(f"{path}{line}: this is not YAML: {error.problem or error.context}") from error
-    except yaml.YAMLError as error:
-        raise BadUsage(f"{path} is not YAML: {error}") from error
+        line = 1 if mark is None else mark.line + 1
+        raise BadUsage(f"{path}:{line}: this is not YAML: {error.problem or error.context}") from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        what = f"the character U+{ord(text[error.position]):04X} must be written as an escape in double quotes"
+        raise BadUsage(f"{path}:{line}: this is not YAML: {what}") from error
     except RecursionError as error:
-        raise BadUsage(f"{path} is nested too deeply") from error
+        raise BadUsage(f"{path}:1: the file is nested too deeply") from error
+    except ValueError as error:  # For example a number of thousands of digits, which Python does not read.
+        raise BadUsage(f"{path}:1: a value cannot be read: {error}") from error
 
 
-def _unique(path: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise BadUsage(f"{path}: the key {key!r} appears twice in one table")
-        found[key] = value
+def _from_json(path: str, text: str) -> tuple[Any, dict[str, int]]:
+    twice: list[str] = []
+    value = json.loads(text, object_pairs_hook=lambda pairs: _noted(pairs, twice))
+    lines = _json_lines(path, text)
+    if twice:
+        raise BadUsage(f"{path}:1: the key {twice[0]!r} appears twice in one table")
+    return value, lines
+
+
+def _from_yaml(path: str, text: str) -> tuple[Any, dict[str, int]]:
+    node = yaml.compose(text, Loader=_Loader)
+    lines: dict[str, int] = {}
+    _note_lines(path, node, (), lines)
+    return (None if node is None else _Loader("").construct_document(node)), lines
+
+
+def _noted(pairs: Sequence[tuple[str, Any]], twice: list[str]) -> dict[str, Any]:
+    """A table of JSON. Notes the keys that appear twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(key for key, _value in pairs)
+        twice += [key for key, count in counts.items() if count > 1]
     return found
 
 
@@ -134,47 +152,69 @@ class _Loader(yaml.SafeLoader):
 
 _Loader.yaml_implicit_resolvers = {
     first: [
-        (tag, pattern)
-        for tag, pattern in pairs
-        if tag not in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool", "tag:yaml.org,2002:int")
+        (tag, pattern) for tag, pattern in pairs if tag.rpartition(":")[2] not in ("timestamp", "bool", "int", "float")
     ]
     for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)$"), [*"tTfF"])
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?(?:0|[1-9][0-9]*)$"), [*"-+0123456789"])
+_MERGE: Final = "tag:yaml.org,2002:merge"
+_FORMS: Final = {
+    "tag:yaml.org,2002:bool": re.compile(r"(?:true|True|TRUE|false|False|FALSE)$"),
+    "tag:yaml.org,2002:int": re.compile(r"[-+]?(?:0|[1-9][0-9]*)$"),
+    "tag:yaml.org,2002:float": re.compile(
+        r"[-+]?(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+][0-9]+)$"
+    ),
+    "tag:yaml.org,2002:null": re.compile(r"(?:~|null|Null|NULL|)$"),
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", _FORMS["tag:yaml.org,2002:bool"], [*"tTfF"])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", _FORMS["tag:yaml.org,2002:int"], [*"-+0123456789"])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FORMS["tag:yaml.org,2002:float"], [*"-+.0123456789"])
 
 
-def _note_lines(path: str, node: yaml.Node | None, at: str, lines: dict[str, int]) -> None:
-    """Note the line of each part. Refuse keys that appear twice."""
+_TAGS: Final = frozenset(f"tag:yaml.org,2002:{each}" for each in ("str", "int", "float", "bool", "null", "map", "seq"))
+
+
+def _note_lines(path: str, node: yaml.Node | None, at: tuple[str, ...], lines: dict[str, int]) -> None:
+    """Note the line of each part. Refuse keys that appear twice, values that JSON does not have, and deep nesting."""
+    if node is None:
+        return
+    line = node.start_mark.line + 1
+    if node.tag not in _TAGS:
+        raise BadUsage(f"{path}:{line}: the tag {node.tag.replace('tag:yaml.org,2002:', '!!')} is not supported here")
+    if len(at) > MOST_LEVELS:
+        raise BadUsage(f"{path}:{line}: the file is nested deeper than {MOST_LEVELS} levels")
     if isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
-            name = str(key.value)
             line = key.start_mark.line + 1
-            if name in seen:
-                raise BadUsage(f"{path}:{line}: the key {name!r} appears twice in one table")
-            seen.add(name)
-            part = f"{at}.{name}".lstrip(".")
-            lines[part] = line
-            _note_lines(path, value, part, lines)
+            if key.tag == _MERGE:
+                raise BadUsage(f"{path}:{line}: merge keys (`<<`) are not supported here; write the values again")
+            if not isinstance(key, yaml.ScalarNode):
+                raise BadUsage(f"{path}:{line}: a key must be a text")
+            if key.value in seen:
+                raise BadUsage(f"{path}:{line}: the key {key.value!r} appears twice in one table")
+            seen.add(key.value)
+            lines[".".join((*at, key.value))] = line
+            _note_lines(path, key, at, lines)
+            _note_lines(path, value, (*at, key.value), lines)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            part = f"{at}.{index}".lstrip(".")
-            lines[part] = value.start_mark.line + 1
-            _note_lines(path, value, part, lines)
+            lines[".".join((*at, str(index)))] = value.start_mark.line + 1
+            _note_lines(path, value, (*at, str(index)), lines)
+    elif node.tag in _FORMS and not _FORMS[node.tag].match(node.value):
+        raise BadUsage(f"{path}:{line}: {node.value!r} is not {node.tag.replace('tag:yaml.org,2002:', '!!')}")
 
 
-def _json_lines(text: str) -> dict[str, int]:
+def _json_lines(path: str, text: str) -> dict[str, int]:
     """The lines of the parts of a JSON text, which a YAML parser mostly understands; none if it does not."""
     lines: dict[str, int] = {}
     try:
-        _note_lines("", yaml.compose(text.replace("\t", " "), Loader=_Loader), "", lines)
-    except (yaml.YAMLError, BadUsage, RecursionError):
+        _note_lines(path, yaml.compose(text.replace("\t", " "), Loader=_Loader), (), lines)
+    except yaml.YAMLError:
         return {}
     return lines
 
 
-_TOML_TABLE: Final = re.compile(r"\s*\[(\[)?\s*([^\]]+?)\s*\]")
+_TOML_TABLE: Final = re.compile(r"\s*\[(\[)?([^\]]+)\]")
 _TOML_KEY: Final = re.compile(r"\s*((?:[A-Za-z0-9_-]+|\"[^\"\n]*\"|'[^'\n]*')(?:\s*\.\s*[A-Za-z0-9_-]+)*)\s*=")
 
 
@@ -186,7 +226,7 @@ def _toml_lines(text: str) -> dict[str, int]:
     at = ""
     for number, line in enumerate(text.splitlines(), 1):
         if found := _TOML_TABLE.match(line):
-            name = found[2].replace('"', "").replace("'", "")
+            name = found[2].strip().replace('"', "").replace("'", "")
             if found[1]:
                 counts[name] = counts.get(name, -1) + 1
                 name = f"{name}.{counts[name]}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Any, Final
 
-from haft.testing.reading.parts import Place, check_keys, number, table, text, text_match, texts, whole_number
+from haft.testing.reading import parts
+from haft.testing.reading.parts import Place, check_keys, number, table, text, text_match, texts, whole_number, words
 from haft.testing.scenarios.scenario import ProgramAnswer, ProgramCall, Programs, ProgramStub
 
 _ANSWER_KEYS: Final = ("stdout", "stderr", "exit", "exitCode", "writes", "args", "seconds")
@@ -38,8 +38,8 @@ def _listed_programs(where: Place, value: Sequence[Any]) -> dict[str, list[Any]]
     found: dict[str, list[Any]] = {}
     for index, each in enumerate(value):
         one = dict(table(where / index, each))
-        name, words = _command(where / index, one)
-        found.setdefault(name, []).append({**one, **({} if words is None else {"args": words})})
+        name, args = _command(where / index, one)
+        found.setdefault(name, []).append({**one, **({} if args is None else {"args": args})})
     return found
 
 
@@ -49,18 +49,18 @@ def _command(where: Place, one: dict[str, Any]) -> tuple[str, list[str] | None]:
     if len(named) != 1:
         raise where.wrong("needs one of `program` and `command`")
     key = named[0]
-    words = shlex.split(text(where / key, one.pop(key))) if key == "command" else [text(where / key, one.pop(key))]
-    if not words:
+    first = words(where / key, one.pop(key)) if key == "command" else [text(where / key, one.pop(key))]
+    if not first:
         raise (where / key).wrong("must not be empty")
     args = one.pop("args", one.pop("arguments", None))
-    rest = [*words[1:], *(() if args is None else texts(where / "args", args))]
-    return words[0], rest if rest or args is not None else None
+    rest = [*first[1:], *(() if args is None else texts(where / "args", args))]
+    return first[0], rest if rest or args is not None else None
 
 
 def _program(where: Place, name: str) -> str:
-    if not name or "\0" in name or ("/" in name and not name.startswith("/")):
+    if name in ("", ".", "..") or ("/" in name and not name.startswith("/")):
         raise where.wrong("must be the name of a program, or an absolute path")
-    return name
+    return parts.name(where, name)
 
 
 def _answer_of(where: Place, value: Any) -> ProgramAnswer:
@@ -97,15 +97,16 @@ def expected_calls(where: Place, value: Any) -> tuple[ProgramCall, ...] | None:
 
 def _expected_call(where: Place, value: Any) -> ProgramCall:
     if isinstance(value, str):
-        words = shlex.split(value)
-        if not words:
+        line = words(where, value)
+        if not line:
             raise where.wrong("must not be empty")
-        return ProgramCall(words[0], tuple(words[1:]))
+        return ProgramCall(line[0], tuple(line[1:]))
     one = dict(table(where, value))
     check_keys(where, one, ("program", "command", "args", "arguments", "stdin", "cwd", "env"))
-    name, words_ = _command(where, one)
-    env = {key: None if each is None else text(where / "env" / key, each) for key, each in one.get("env", {}).items()}
+    name, args = _command(where, one)
+    given = table(where / "env", one.get("env", {}))
+    env = {key: None if each is None else text(where / "env" / key, each) for key, each in given.items()}
     cwd = text(where / "cwd", one["cwd"]) if one.get("cwd") is not None else None
     return ProgramCall(
-        name, None if words_ is None else tuple(words_), text_match(where / "stdin", one.get("stdin")), cwd, env
+        name, None if args is None else tuple(args), text_match(where / "stdin", one.get("stdin")), cwd, env
     )

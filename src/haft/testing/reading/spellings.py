@@ -11,19 +11,23 @@ is an error. Tables of `cases` share all other parts of a scenario.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
-from haft.contracts import BadUsage, near_miss
+from haft.contracts import BadConfig, BadUsage, near_miss
 from haft.testing import faults
+from haft.testing.reading import parts
 from haft.testing.reading.file_parts import expected_files, given_files
 from haft.testing.reading.mcp_parts import mcp_servers
 from haft.testing.reading.parts import (
     answers,
     boolean,
     decision,
+    error_code,
     fault,
     json_table,
+    json_value,
     number,
     table,
     text,
@@ -32,7 +36,7 @@ from haft.testing.reading.parts import (
     whole_number,
 )
 from haft.testing.reading.program_parts import expected_calls, programs
-from haft.testing.scenarios.scenario import UNSET, Expected, GivenFile, Location, Scenario
+from haft.testing.scenarios.scenario import PYTHON, UNSET, Expected, GivenFile, Location, Scenario
 from haft.values import replace
 
 _OTHER_NAMES: Final = {
@@ -62,7 +66,7 @@ _WHOLE: Final = frozenset({"args", "config", "result", "programs"})
 def scenarios_from(data: Any, *, directory: str = ".", name: str = "", at: Location | None = None) -> list[Scenario]:
     """The scenarios in plain data, one for each case. Relative paths of tools begin at `directory`. Raises `BadUsage`
     that names the place and the mistake."""
-    at = at or Location("<python>")
+    at = at or Location(PYTHON)
     if not isinstance(data, Mapping):
         raise _wrong(at, "", "a scenario must be a table with the key `tool`")
     shared = _own_words(data, at, "")
@@ -74,6 +78,7 @@ def scenarios_from(data: Any, *, directory: str = ".", name: str = "", at: Locat
     if not isinstance(cases, Sequence) or isinstance(cases, str) or not cases:
         raise _wrong(at, "cases", "must be a list of at least one table")
     made = []
+    lines = _lines_of_cases(at)
     for index, case in enumerate(cases):
         where = f"cases.{index}"
         if not isinstance(case, Mapping):
@@ -85,9 +90,9 @@ def scenarios_from(data: Any, *, directory: str = ".", name: str = "", at: Locat
         title = str(index + 1) if title is None else text(_within(at, f"{where}.name"), title)
         full = f"{base}: {title}" if base else title
         whole = _without_removed_files(_merged(shared, words), shared)
-        made.append(replace(_scenario(whole, full, directory, _case_location(at, where)), case=index))
-    names = [each.name for each in made]
-    if twice := next((each for each in names if names.count(each) > 1), None):
+        made.append(replace(_scenario(whole, full, directory, _case_location(at, where, lines)), case=index))
+    counts = Counter(each.name for each in made)
+    if twice := next((each for each, count in counts.items() if count > 1), None):
         raise _wrong(at, "cases", f"two cases have the name {twice!r}; give each its own")
     return made
 
@@ -95,6 +100,7 @@ def scenarios_from(data: Any, *, directory: str = ".", name: str = "", at: Locat
 def _own_words(data: Mapping[Any, Any], at: Location, where: str) -> dict[str, Any]:
     """The data in haft's own words, without changing any value."""
     found: dict[str, Any] = {}
+    written: dict[str, Any] = {}
     expect: dict[str, Any] = {}
     for key, value in data.items():
         path = f"{where}.{key}".lstrip(".")
@@ -106,8 +112,8 @@ def _own_words(data: Mapping[Any, Any], at: Location, where: str) -> dict[str, A
             near = near_miss(name, (*_KEYS, *_OTHER_NAMES))
             raise _wrong(at, path, f"a scenario has no `{name}`" + (f"; did you mean `{near}`?" if near else ""))
         if name in found:
-            raise _wrong(at, path, f"`{key}` says again what `{name}` says; keep one of them")
-        found[name] = value
+            raise _wrong(at, path, f"`{key}` says again what `{written[name]}` says; keep one of them")
+        found[name], written[name] = value, key
     if expect:
         own = found.get("expect", {})
         if not isinstance(own, Mapping):
@@ -141,11 +147,20 @@ def _without_removed_files(whole: dict[str, Any], shared: Mapping[str, Any]) -> 
     return whole
 
 
-def _case_location(at: Location, where: str) -> Location:
+def _lines_of_cases(at: Location) -> dict[str, dict[str, int]]:
+    """The lines of the parts of each case, by the place of the case; under "" those of the parts that all share."""
+    found: dict[str, dict[str, int]] = {"": {}}
+    for key, line in at.keys.items():
+        if not key.startswith("cases"):
+            found[""][key] = line
+        elif len(words := key.split(".", 2)) == 3:
+            found.setdefault(".".join(words[:2]), {})[words[2]] = line
+    return found
+
+
+def _case_location(at: Location, where: str, lines: Mapping[str, Mapping[str, int]]) -> Location:
     """Where a case is written: its own lines, and for all other parts those of the whole scenario."""
-    own = {key.removeprefix(f"{where}."): line for key, line in at.keys.items() if key.startswith(f"{where}.")}
-    shared = {key: line for key, line in at.keys.items() if not key.startswith("cases")}
-    return Location(at.path, at.line_of(where), {**shared, **own})
+    return Location(at.path, at.line_of(where), {**lines[""], **lines.get(where, {})})
 
 
 def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) -> Scenario:
@@ -162,7 +177,7 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
         raise _wrong(at, "fault", f"of the kind {kind} {wrong}")
     if kind is not None and data.get("clock") is not None:
         raise _wrong(at, "clock", "and `fault` cannot both be in a scenario; make two cases")
-    tool = text(within("tool"), data["tool"])
+    tool = parts.name(within("tool"), data["tool"])
     if not tool:
         raise _wrong(at, "tool", "must not be empty")
     git, uncommitted = _repository(within("git"), data.get("git", False))
@@ -178,12 +193,13 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
         programs=programs(within("programs"), data.get("programs", {})),
         mcp=mcp_servers(within("mcp"), data.get("mcp", {})),
         env={
-            key: text(within(f"env.{key}"), value) for key, value in table(within("env"), data.get("env", {})).items()
+            key: parts.name(within(f"env.{key}"), value)
+            for key, value in table(within("env"), data.get("env", {})).items()
         },
         approve=answers(within("approve"), data.get("approve", "all")),
         cwd=_cwd(within("cwd"), data.get("cwd")),
         config=json_table(within("config"), data.get("config", {})),
-        settings=_dotted(json_table(within("settings"), data.get("settings", {}))),
+        settings=_settings(within("settings"), data.get("settings", {})),
         grant=json_table(within("grant"), data.get("grant", {})),
         network=boolean(within("network"), data.get("network", False)),
         unguarded=boolean(within("unguarded"), data.get("unguarded", False)),
@@ -205,7 +221,7 @@ def _expected(data: Mapping[str, Any], at: Location) -> Expected:
             near = near_miss(str(key), _EXPECT_KEYS)
             hint = f"; did you mean `{near}`?" if near else f"; there are {', '.join(_EXPECT_KEYS)}"
             raise _wrong(at, f"expect.{key}", f"`expect` has no `{key}`{hint}")
-    error = text(within("error"), data["error"]) if data.get("error") is not None else None
+    error = error_code(within("error"), data.get("error"))
     status = None if data.get("status") is None else text(within("status"), data["status"])
     if status is not None and status not in _STATUSES:
         raise _wrong(at, "expect.status", f"must be one of {', '.join(_STATUSES)}, not {status!r}")
@@ -216,7 +232,7 @@ def _expected(data: Mapping[str, Any], at: Location) -> Expected:
         message=text_match(within("message"), data.get("message")),
         output=text_match(within("output"), data.get("output")),
         stderr=text_match(within("stderr"), data.get("stderr")),
-        result=data.get("result", UNSET),
+        result=json_value(within("result"), data["result"]) if "result" in data else UNSET,
         exit=whole_number(within("exit"), data.get("exit")),
         files=expected_files(within("files"), data.get("files", {})),
         only_changed="any" if changed == "any" else None if changed is None else texts(within("only_changed"), changed),
@@ -245,6 +261,20 @@ def _children(where: Where, value: Any) -> Literal["none", "any"]:
     raise where.wrong(f"must be `none` or `any`, not {value!r}")
 
 
+def _settings(where: Where, value: Any) -> dict[str, Any]:
+    """Settings by their dotted names."""
+    from haft.config import from_caller
+
+    found = _dotted(json_table(where, value))
+    for name, each in found.items():
+        try:
+            tuple(from_caller({name: each}))
+        except BadConfig as error:
+            _source, _colon, wrong = error.message.partition(": ")
+            raise (where / name).wrong(f"`settings`: {wrong}" + (f"; {error.hint}" if error.hint else "")) from error
+    return found
+
+
 def _dotted(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Settings by their dotted names. Tables of a configuration file become dotted names where haft has such names."""
     from haft.config import SETTINGS
@@ -265,7 +295,7 @@ def _cwd(where: Where, value: Any) -> str | None:
     """A working directory relative to the workspace."""
     if value is None:
         return None
-    path = text(where, value)
+    path = parts.name(where, value)
     if path == _HARNESS_WORKSPACE or path.startswith(f"{_HARNESS_WORKSPACE}/"):
         path = path.removeprefix(_HARNESS_WORKSPACE).lstrip("/") or "."
     if path.startswith("/"):
@@ -292,6 +322,6 @@ def _within(at: Location, path: str) -> Where:
 
 
 def _wrong(at: Location, path: str, message: str) -> BadUsage:
-    where = f"{at.path}:{at.line_of(path)}"
+    where = "" if at.path == PYTHON else f"{at.path}:{at.line_of(path)}: "
     named = f"`{path}` {message}" if path and not message.startswith(("`", "a ", "each ", "two ")) else message
-    return BadUsage(f"{where}: {named}", hint="docs/guides/testing-tools.md shows the form of a scenario")
+    return BadUsage(f"{where}{named}", hint="docs/guides/testing-tools.md shows the form of a scenario")

@@ -112,8 +112,12 @@ def _unknown(run: PastRun, spec: ToolSpec, draft: Draft) -> Iterator[str]:
 
 def _folder(run: PastRun, beside: str | None) -> str:
     """Where the file goes: beside the tool, if the tool is in the workspace, else into the current directory."""
-    inside = os.path.realpath(run.workspace)
-    if beside is not None and os.path.realpath(beside).startswith(inside) and os.access(beside, os.W_OK):
+    inside = os.path.join(os.path.realpath(run.workspace), "")
+    if (
+        beside is not None
+        and os.path.join(os.path.realpath(beside), "").startswith(inside)
+        and os.access(beside, os.W_OK)
+    ):
         return beside
     return os.getcwd()
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import base64
 import fnmatch
+import html
+import json
 import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from haft.contracts import MARK, Secrets, says_secret
 from haft.lazy import regex
@@ -47,6 +49,7 @@ _PAIR: Final = regex(
 )
 _OPTION: Final = regex(r"""(?<![\w-])--?(?P<name>[A-Za-z][\w-]*)(?:=|\s+)["']?(?P<value>[^\s"'$-][^\s"']*)""")
 _LONG: Final = regex(r"(?<![\w+/=-])[A-Za-z0-9+/_-]{32,}={0,2}(?![\w+/=-])")
+_ESCAPE: Final = regex(r"%[0-9A-F]{2}")
 _VAGUE: Final = frozenset({"key", "keys", "pass", "pat"})
 """Names that suggest a secret, and that much harmless data has too."""
 
@@ -152,9 +155,25 @@ def _is_random(text: str) -> bool:
 
 
 def encoded_forms(value: str) -> set[str]:
-    """A value as it looks in base64, wherever it begins there, in hexadecimal digits, and in a URL."""
+    """A value as it looks in base64, wherever it begins there, in hexadecimal digits, in a URL, in HTML, and as JSON
+    within JSON."""
     data = value.encode("utf-8", "surrogateescape")
-    found = {data.hex(), quote(value, safe="", errors="replace"), quote(value, errors="replace")} - {value}
+    in_urls = {
+        quote(value, safe="", errors="replace"),
+        quote(value, errors="replace"),
+        quote_plus(value, errors="replace"),
+    }
+    found = {
+        data.hex(),
+        data.hex().upper(),
+        *in_urls,
+        *(_ESCAPE.sub(lambda each: each[0].lower(), url) for url in in_urls),
+    }
+    found |= {html.escape(value), html.escape(value, quote=False)}
+    for is_ascii in (True, False):
+        once = json.dumps(value, ensure_ascii=is_ascii)[1:-1]
+        found |= {once, json.dumps(once, ensure_ascii=is_ascii)[1:-1]}
+    found.discard(value)
     for offset, first in ((0, 0), (1, 2), (2, 3)):
         for alphabet in (base64.b64encode, base64.urlsafe_b64encode):
             last = (offset + len(data)) % 3

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from haft.lazy import regex
-from haft.testing.scenarios.update import block_text
+from haft.testing.reading.quoting import block_text, escaped, quoted
 
 _PLAIN: Final = regex(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _NOT_PLAIN: Final = frozenset({"null", "true", "false", "yes", "no", "on", "off", "nan", "inf"})
-_UNPRINTABLE: Final = regex(
-    r"[^\n\t\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
 _WIDE: Final = 100
 
 
@@ -25,7 +20,7 @@ def yaml_text(data: Mapping[str, Any], comments: Sequence[str] = ()) -> str:
 
 
 def _on_one_line(text: str) -> str:
-    return _UNPRINTABLE.sub(_escaped, text.replace("\n", " ").replace("\t", " "))
+    return escaped(text.replace("\n", " ").replace("\t", " "))
 
 
 def _table(data: Mapping[str, Any], indent: int) -> Iterator[str]:
@@ -59,12 +54,8 @@ def inline(value: Any) -> str:
         return "[" + ", ".join(map(inline, value)) + "]"
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _NOT_PLAIN:
         return value
-    return _UNPRINTABLE.sub(_escaped, json.dumps(value, ensure_ascii=False))
+    return quoted(value)
 
 
 def _key(key: str) -> str:
     return inline(str(key))
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"

@@ -11,7 +11,7 @@ from typing import Any
 from haft.contracts import BadUsage
 from haft.testing.reading import scenarios_from
 from haft.testing.running import run_scenario
-from haft.testing.scenarios import Result, Scenario, explained
+from haft.testing.scenarios import Result, Scenario, failure
 
 
 def check_scenario(scenario: Scenario | Mapping[str, Any], *, directory: str | os.PathLike[str] = ".") -> Result:
@@ -26,6 +26,5 @@ def check_scenario(scenario: Scenario | Mapping[str, Any], *, directory: str | o
     if result.skipped is not None:
         raise unittest.SkipTest(result.skipped)
     if result.mismatches:
-        lines = [line for each in result.mismatches for line in ("", *explained(each))]
-        raise AssertionError("\n".join([f"{scenario.name or scenario.tool} failed", *lines]))
+        raise AssertionError("\n".join([f"{scenario.name or scenario.tool} failed", *failure(result)]))
     return result

@@ -7,14 +7,16 @@ process fails, and the others are not harmed.
 
 from __future__ import annotations
 
-import asyncio
-import multiprocessing
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
 
 from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
+from haft.testing.stopping import run_stoppable, stop_with, stopping_pipe, worker_context
 
 Report = Callable[[Result], None]
 
@@ -46,38 +48,47 @@ def run_scenarios(
 
 def _in_pool(scenarios: Sequence[Scenario], wanted: Iterable[int], jobs: int) -> Iterator[tuple[int, Result]]:
     """The results of scenarios, each as soon as it is there. Those after the death of a worker are missing."""
-    pool = ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_prepare)
-    try:
-        running: dict[Future[Result], int] = {pool.submit(_run, scenarios[index]): index for index in wanted}
-        for future in as_completed(running):
-            try:
-                yield running[future], future.result()
-            except BrokenProcessPool:
-                continue
-    except BrokenProcessPool:
-        return
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    context = _context()
+    with contextlib.ExitStack() as around:
+        pipe = around.enter_context(stopping_pipe(context))
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_prepare, initargs=(pipe,))
+        try:
+            running: dict[Future[Result], int] = {pool.submit(_run, scenarios[index]): index for index in wanted}
+            for future in as_completed(running):
+                try:
+                    yield running[future], future.result()
+                except BrokenProcessPool:
+                    continue
+        except BrokenProcessPool:
+            return
+        finally:
+            around.close()  # What still runs, for example after Ctrl-C, must not be waited for.
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _context() -> multiprocessing.context.BaseContext:
+def _context() -> BaseContext:
     """A worker is forked from a process that has loaded haft and nothing else, where the platform can do that."""
-    methods = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-    if "forkserver" in methods:
+    context = worker_context()
+    if context.get_start_method() == "forkserver":
         context.set_forkserver_preload(["haft.testing.running.one"])
     return context
 
 
-def _prepare() -> None:
-    """Load in the worker what every scenario needs."""
+def _prepare(pipe: Connection) -> None:
+    """Load in the worker what every scenario needs, and let it end with this process."""
     import haft.testing.running.one  # noqa: F401
+
+    stop_with(pipe)
 
 
 def _run(scenario: Scenario) -> Result:
     from haft.testing.running.one import run_scenario
 
-    return asyncio.run(run_scenario(scenario))
+    try:
+        return run_stoppable(run_scenario(scenario))
+    except Exception as error:  # A bug in haft must not hide the results of the other scenarios.
+        message = f"The scenario could not run: haft itself failed: {type(error).__name__}: {error}"
+        return Result(scenario, (Mismatch("tool", scenario.tool, None, message),))
 
 
 def _ended(scenario: Scenario) -> Result:

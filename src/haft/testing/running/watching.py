@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -56,7 +57,9 @@ def _sources(path: str) -> list[str]:
 def _states(paths: Iterable[str]) -> Iterable[Any]:
     count = 0
     for path in paths:
-        for at, folders, files in [(os.path.dirname(path), [], [os.path.basename(path)]), *os.walk(path)]:
+        itself: tuple[str, list[str], list[str]] = (os.path.dirname(path), [], [os.path.basename(path)])
+        for at, folders, files in itertools.chain([itself], os.walk(path)):
+            count += 1
             folders[:] = [each for each in folders if not each.startswith(".") and each != "__pycache__"]
             for name in sorted(files):
                 count += 1

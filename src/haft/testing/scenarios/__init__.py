@@ -10,18 +10,25 @@ from haft.lazy import face
 if TYPE_CHECKING:
     from haft.testing.scenarios.comparing import Observed, mismatches
     from haft.testing.scenarios.junit import write_junit
-    from haft.testing.scenarios.report import explained, last_words, lines_of, place, summary
+    from haft.testing.scenarios.report import (
+        call_line,
+        explained,
+        failure,
+        in_one_line,
+        last_words,
+        lines_of,
+        place,
+        summary,
+    )
     from haft.testing.scenarios.scenario import Answer, Fault, Mismatch, Result, Scenario, Unfit
-    from haft.testing.scenarios.update import Updated, update_files
 else:
     __getattr__ = face(
         __name__,
         {
             "comparing": "Observed mismatches",
             "junit": "write_junit",
-            "report": "explained last_words lines_of place summary",
+            "report": "call_line explained failure in_one_line last_words lines_of place summary",
             "scenario": "Answer Fault Mismatch Result Scenario Unfit",
-            "update": "Updated update_files",
         },
     )
 
@@ -33,13 +40,14 @@ __all__ = [
     "Result",
     "Scenario",
     "Unfit",
-    "Updated",
+    "call_line",
     "explained",
+    "failure",
+    "in_one_line",
     "last_words",
     "lines_of",
     "mismatches",
     "place",
     "summary",
-    "update_files",
     "write_junit",
 ]

@@ -31,6 +31,8 @@ class Observed:
     """The recorded calls of stubs, in their order: `program`, `args`, `stdin`, `cwd`, `env`."""
     asked: int = 0
     """How many approvals were asked for."""
+    unused: int = 0
+    """How many answers to approval requests are left."""
     problems: Sequence[str] = ()
     """Why the recorded calls do not hold, in sentences."""
     broken_promise: str | None = None
@@ -101,6 +103,10 @@ def _outcome(expected: Expected, observed: Observed) -> Iterator[Mismatch]:
         yield Mismatch("expect.crashes", expected.crashes, crash is not None, message)
     if expected.asked is not None and observed.asked != expected.asked:
         yield _differs("expect.asked", "Number of approval requests", expected.asked, observed.asked)
+    if observed.unused:
+        answers = f"{observed.unused} answers" if observed.unused > 1 else "1 answer"
+        message = f"{answers} to approval requests {'were' if observed.unused > 1 else 'was'} not used"
+        yield Mismatch("approve", observed.asked + observed.unused, observed.asked, message)
 
 
 def _texts(expected: Expected, observed: Observed) -> Iterator[Mismatch]:
@@ -132,6 +138,11 @@ def _text(path: str, what: str, match: TextMatch, actual: str, workspace: str) -
             wanted = f"a text that matches the regular expression {match.matches}"
             message = f"{what} mismatch:\nExpected: {wanted}\nActual: {_shown(found)}"
             yield Mismatch(f"{path}.matches", match.matches, found, message)
+
+
+def _named(path: str) -> str:
+    """The name of a file on one line: a tool may have chosen it."""
+    return path if path.isprintable() else _quoted(path)
 
 
 def _quoted(text: str) -> str:
@@ -175,7 +186,7 @@ def _file(at: str, path: str, expected: ExpectedFile, observed: Observed) -> Ite
     found = observed.after.get(path)
     if not expected.exists:
         if found is not None:
-            message = f"File {path} mismatch:\nExpected: {_ABSENT}\nActual: a {found.kind} that exists"
+            message = f"File {_named(path)} mismatch:\nExpected: {_ABSENT}\nActual: a {found.kind} that exists"
             yield Mismatch(at, None, found.kind, message)
         return
     if found is None:
@@ -184,18 +195,19 @@ def _file(at: str, path: str, expected: ExpectedFile, observed: Observed) -> Ite
             wanted = expected.content.equals
         elif expected.kind is not None:
             wanted = f"a {expected.kind} that exists"
-        message = f"File {path} content mismatch:\nExpected: {wanted}\nActual: {_ABSENT}"
-        yield Mismatch(at, wanted, None, message)
+        message = f"File {_named(path)} content mismatch:\nExpected: {wanted}\nActual: {_ABSENT}"
+        note = "`files` has names; only `only_changed` has patterns." if any(each in path for each in "*?[") else ""
+        yield Mismatch(at, wanted, None, message, note)
         return
     if expected.kind is not None and found.kind != expected.kind:
-        yield _differs(at, f"File {path} kind", expected.kind, found.kind)
+        yield _differs(at, f"File {_named(path)} kind", expected.kind, found.kind)
         return
     if expected.target is not None and found.target != expected.target:
-        yield _differs(at, f"Link {path} target", expected.target, found.target)
+        yield _differs(at, f"Link {_named(path)} target", expected.target, found.target)
     before = observed.before.get(path)
     if expected.mode is not None and found.mode != expected.mode:
         note = "The call made the file." if before is None else f"Before the call: {before.mode:o}"
-        yield _differs(f"{at}.mode", f"File {path} mode", f"{expected.mode:o}", f"{found.mode:o}", note)
+        yield _differs(f"{at}.mode", f"File {_named(path)} mode", f"{expected.mode:o}", f"{found.mode:o}", note)
     if expected.content is not None:
         did = "made" if before is None else "did not change" if before.digest == found.digest else "changed"
         for each in _content(
@@ -207,10 +219,10 @@ def _file(at: str, path: str, expected: ExpectedFile, observed: Observed) -> Ite
 def _content(at: str, path: str, expected: TextMatch | bytes, data: bytes, workspace: str) -> Iterator[Mismatch]:
     if isinstance(expected, bytes):
         if data != expected:
-            yield _differs(at, f"File {path} content", _bytes(expected), _bytes(data))
+            yield _differs(at, f"File {_named(path)} content", _bytes(expected), _bytes(data))
         return
     actual = data.decode("utf-8", "surrogateescape")
-    yield from _text(at, f"File {path} content", expected, actual, workspace)
+    yield from _text(at, f"File {_named(path)} content", expected, actual, workspace)
 
 
 def _bytes(data: bytes) -> str:
@@ -220,18 +232,26 @@ def _bytes(data: bytes) -> str:
 def _other_changes(expected: Expected, observed: Observed) -> Iterator[Mismatch]:
     if expected.only_changed == "any":
         return
-    allowed = tuple(expected.files) if expected.only_changed is None else (*expected.only_changed, *expected.files)
-    ignored = observed.is_repository and not any(f"{each}/".startswith(".git/") for each in expected.only_changed or ())
+    patterns = expected.only_changed or ()
+    allowed = (*patterns, *expected.files)
+    ignored = observed.is_repository and not any(f"{each}/".startswith(".git/") for each in patterns)
+    names = "`expect.files` does not name it"
+    if expected.only_changed is not None:
+        names = "neither `expect.only_changed` nor `expect.files` names it"
     for path, what in differences(observed.before, observed.after).items():
         if ignored and path.partition("/")[0] == ".git":
             continue
-        if any(_covers(each, path) for each in allowed):
+        if path in expected.files or any(_covers(each, path) for each in patterns):
             continue
         if observed.after.get(path, observed.before.get(path)).kind == "directory" and _has_allowed(path, allowed):  # type: ignore[union-attr]
             continue
         wanted = "unchanged" if path in observed.before else "no such file"
-        message = f"File {path} mismatch:\nExpected: {wanted}, because the scenario does not name it\nActual: {what}"
-        yield Mismatch("expect.only_changed", "unchanged", f"{path} {what}", message)
+        message = f"File {_named(path)} mismatch:\nExpected: {wanted}, because {names}\nActual: {what}"
+        before, after = observed.before.get(path), observed.after.get(path)
+        old, new = "" if before is None else before.text, None if after is None else after.text
+        change = (old, new) if what in ("created", "changed") and old is not None and new is not None else None
+        note = "" if new != "" else "The file is empty now." if path in observed.before else "The file is empty."
+        yield Mismatch("expect.only_changed", "unchanged", f"{_named(path)} {what}", message, note, change)
 
 
 def _covers(pattern: str, path: str) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
-from haft.testing.scenarios.report import place
+from haft.testing.scenarios.report import failure as explained_failure
+from haft.testing.scenarios.report import in_one_line, place
 from haft.testing.scenarios.scenario import Result
 
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -38,9 +39,9 @@ def write_junit(path: str, results: Sequence[Result], seconds: float) -> None:
         if each.skipped is not None:
             SubElement(case, "skipped", {"message": _xml(each.skipped)})
         elif each.mismatches:
-            first = each.mismatches[0].message.partition("\n")[0]
+            first = in_one_line(each.mismatches[0])
             failure = SubElement(case, "failure", {"message": _xml(first), "type": "mismatch"})
-            failure.text = _xml("\n\n".join(one.message for one in each.mismatches))
+            failure.text = _xml("\n".join(explained_failure(each)))
     indent(suites)
     ElementTree(suites).write(path, encoding="utf-8", xml_declaration=True)
 

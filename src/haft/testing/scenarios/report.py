@@ -1,4 +1,5 @@
-"""Results as text for people: a line for each scenario, and for a failed one each mismatch with its diff."""
+"""Results as text for people: a line for each scenario, and for a failed one the call, each mismatch with its diff,
+and what the tool wrote."""
 
 from __future__ import annotations
 
@@ -8,10 +9,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from haft.testing.scenarios.scenario import Mismatch, Result
+from haft.schema import escaped
+from haft.testing.scenarios.scenario import PYTHON, Mismatch, Result
 
 _MOST_LINES: Final = 60
+_MOST_OF_CHANGE: Final = 15
+"""How many lines are shown of a change that nobody expected."""
 _MOST_OF_CALL: Final = 300
+_MOST_OF_TEXT: Final = 80
 Styled = Callable[[str, str], str]
 """A text in a style: `ok`, `bad`, `warn` or `dim`."""
 
@@ -31,18 +36,38 @@ def place(result: Result, part: str = "") -> str:
 def lines_of(result: Result, styled: Styled = plain) -> Iterator[str]:
     """The result of one scenario."""
     word, style = ("passed", "ok") if result.passed else ("skipped", "warn") if result.skipped else ("FAILED", "bad")
-    yield f"{styled(word, style)}  {place(result)}  {result.scenario.name}  {styled(f'{result.seconds:.2f} s', 'dim')}"
+    where, name = escaped(place(result)), escaped(result.scenario.name)  # A newline in them could forge a line.
+    yield f"{styled(word, style)}  {where}  {name}  {styled(f'{result.seconds:.2f} s', 'dim')}"
     if result.skipped:
-        yield f"    {result.skipped}"
+        yield from (f"    {line}" for line in result.skipped.splitlines())
     if result.mismatches:
-        yield f"    {styled(f'call: {_call(result)}', 'dim')}"
+        yield from (f"    {line}" if line else "" for line in failure(result, styled))
+        yield ""
+
+
+def failure(result: Result, styled: Styled = plain) -> Iterator[str]:
+    """Why a scenario failed: the call, each mismatch, and what the tool wrote."""
+    yield styled(call_line(result), "dim")
     for each in result.mismatches:
         yield ""
-        yield f"    {styled(place(result, each.path), 'dim')}"
-        yield from (f"    {line}" for line in explained(each, styled))
-    if result.mismatches:
-        yield from (f"    {line}" if line else "" for line in last_words(result))
-        yield ""
+        if result.scenario.location.path != PYTHON:
+            yield styled(escaped(place(result, each.path)), "dim")
+        yield from explained(each, styled)
+    yield from last_words(result)
+
+
+def in_one_line(mismatch: Mismatch) -> str:
+    """A mismatch, shortened to one line."""
+    title, has_expected, rest = mismatch.message.partition("\nExpected: ")
+    expected, has_actual, actual = rest.partition("\nActual: ")
+    if not (has_expected and has_actual):
+        return _shortened(mismatch.message, 2 * _MOST_OF_TEXT)
+    return f"{title} expected {_shortened(expected)}, actual {_shortened(actual)}"
+
+
+def _shortened(text: str, length: int = _MOST_OF_TEXT) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[:length]}…"
 
 
 def explained(mismatch: Mismatch, styled: Styled = plain) -> Iterator[str]:
@@ -56,14 +81,18 @@ def explained(mismatch: Mismatch, styled: Styled = plain) -> Iterator[str]:
         yield from _diff(expected, actual, styled)
     if isinstance(expected, str) and isinstance(actual, str) and expected != actual:
         yield from _invisible(expected, actual)
+    if mismatch.change is not None and any(mismatch.change):
+        yield "- before the call, + after the call"
+        yield from _diff(*mismatch.change, styled, most=_MOST_OF_CHANGE)
     if mismatch.note:
         yield mismatch.note
 
 
-def _call(result: Result) -> str:
-    """The call in one line."""
-    shown = f"{result.scenario.tool} {json.dumps(dict(result.scenario.args), ensure_ascii=False)}"
-    return shown if len(shown) <= _MOST_OF_CALL else f"{shown[:_MOST_OF_CALL]}…"
+def call_line(result: Result) -> str:
+    """The call, and its fault."""
+    shown = f"{escaped(result.scenario.tool)} {json.dumps(dict(result.scenario.args), ensure_ascii=False)}"
+    fault = f" with the fault {result.scenario.fault}" if result.scenario.fault is not None else ""
+    return f"call: {shown if len(shown) <= _MOST_OF_CALL else f'{shown[:_MOST_OF_CALL]}…'}{fault}"
 
 
 def _are_lines(expected: Any, actual: Any) -> bool:
@@ -72,12 +101,12 @@ def _are_lines(expected: Any, actual: Any) -> bool:
     return texts and any("\n" in text.rstrip("\n") for text in (expected, actual))
 
 
-def _diff(expected: str, actual: str, styled: Styled) -> Iterator[str]:
+def _diff(expected: str, actual: str, styled: Styled, most: int = _MOST_LINES) -> Iterator[str]:
     lines = list(difflib.unified_diff(expected.splitlines(), actual.splitlines(), lineterm="", n=3))[2:]
-    for line in lines[:_MOST_LINES]:
+    for line in lines[:most]:
         yield styled(line, "bad" if line.startswith("-") else "ok" if line.startswith("+") else "dim")
-    if len(lines) > _MOST_LINES:
-        yield f"… and {len(lines) - _MOST_LINES} more lines"
+    if len(lines) > most:
+        yield f"… and {len(lines) - most} more lines"
 
 
 def _invisible(expected: str, actual: str) -> Iterator[str]:
@@ -91,15 +120,20 @@ def _invisible(expected: str, actual: str) -> Iterator[str]:
 
 
 def last_words(result: Result) -> Iterator[str]:
-    """The end of what the tool wrote, if the call ended in another way than expected."""
-    paths = {each.path for each in result.mismatches}
-    if not paths & {"expect.status", "expect.exit", "expect.error"}:
+    """The end of what the tool wrote to stderr, and of its output if the call failed or ended in another way than
+    expected. What a mismatch shows is left out."""
+    if result.outcome is None:
         return
-    outcome = result.outcome or {}
-    output, stderr = (outcome.get(each) or "" for each in ("output", "stderr"))
-    if not any(path.startswith("expect.output") for path in paths):
+    paths = {each.path for each in result.mismatches}
+    ended_otherwise = bool(paths & {"expect.status", "expect.exit", "expect.error"})
+    output, stderr = (result.outcome.get(each) or "" for each in ("output", "stderr"))
+    is_shown = any(path.startswith("expect.output") for path in paths)
+    if not is_shown and (ended_otherwise or (output and result.outcome["status"] != "done")):
         yield from _end_of("The tool wrote:" if output else "The tool wrote nothing.", output)
-    if not any(path.startswith("expect.stderr") for path in paths) and stderr.strip() not in output:
+        is_shown = True
+    if any(path.startswith("expect.stderr") for path in paths) or (is_shown and stderr.strip() in output):
+        return
+    if stderr.strip():
         yield from _end_of("The tool wrote to stderr:", stderr)
 
 

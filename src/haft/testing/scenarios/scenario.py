@@ -23,6 +23,8 @@ class _Unset:
         return "UNSET"
 
 
+PYTHON: Final = "<python>"
+"""The path of a scenario that is not in a file."""
 UNSET: Final = _Unset()
 """What an expectation is that the scenario does not have, where null is a value."""
 
@@ -216,7 +218,7 @@ class Scenario:
     fault: Fault | None = None
     fault_options: Mapping[str, Any] = field(default_factory=dict)
     expect: Expected = Expected()
-    location: Location = Location("<python>")
+    location: Location = Location(PYTHON)
     case: int | None = None
     """The index of the case in its file; None if the file has no cases."""
 
@@ -237,6 +239,8 @@ class Mismatch:
     """The whole mismatch in words."""
     note: str = ""
     """What else a person wants to know, such as whether the call changed the file."""
+    change: tuple[str, str] | None = None
+    """The text of a file before and after the call, if the call must not change the file."""
 
     def to_json(self) -> dict[str, Any]:
         return {"path": self.path, "expected": self.expected, "actual": self.actual, "message": self.message}
@@ -270,6 +274,8 @@ class Result:
             "passed": self.passed,
             "validationErrors": [each.message for each in self.mismatches],
             "executionResult": None if self.outcome is None else dict(self.outcome),
-            "mismatches": [each.to_json() for each in self.mismatches],
+            "mismatches": [
+                {**each.to_json(), "line": self.scenario.location.line_of(each.path)} for each in self.mismatches
+            ],
             "skipped": self.skipped,
         }

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from haft.values import dataclass
 
 _MOST_BYTES: Final = 20_000
-"""Larger files are not written into scenarios."""
+"""The text of a larger file is not kept, and not written into scenarios."""
 FoundKind = Literal["file", "directory", "link", "other"]
 
 
@@ -27,6 +27,10 @@ class FoundFile:
     """The digest of a file's content."""
     target: str | None = None
     """The target of a link."""
+    text: str | None = None
+    """The content of a small text file."""
+    attributes: tuple[tuple[str, bytes], ...] = ()
+    """The extended attributes that belong to users."""
 
 
 def snapshot(root: str) -> dict[str, FoundFile]:
@@ -49,22 +53,42 @@ def _found(root: str, inside: str) -> Iterator[tuple[str, FoundFile]]:
             yield path, FoundFile("directory", mode)
             yield from _found(root, path)
         elif stat.S_ISREG(status.st_mode):
-            yield path, FoundFile("file", mode, _digest(entry.path))
+            digest, text = _content(entry.path, status.st_size)
+            yield path, FoundFile("file", mode, digest, text=text, attributes=_attributes(entry.path))
         else:
             yield path, FoundFile("other", mode)
 
 
-def _digest(path: str) -> str:
+def _content(path: str, size: int) -> tuple[str, str | None]:
+    """The digest of a file, and its text."""
     try:
         file = open(path, "rb")  # noqa: SIM115  closed below
     except PermissionError:
-        return "unreadable"
+        return "unreadable", None
     with file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        if size > _MOST_BYTES:
+            return hashlib.file_digest(file, "sha256").hexdigest(), None
+        data = file.read()
+    try:
+        text = None if b"\0" in data else data.decode()
+    except UnicodeDecodeError:
+        text = None
+    return hashlib.sha256(data).hexdigest(), text
+
+
+def _attributes(path: str) -> tuple[tuple[str, bytes], ...]:
+    if not hasattr(os, "listxattr"):
+        return ()
+    try:
+        names = [each for each in os.listxattr(path) if each.startswith("user.")]
+        return tuple((each, os.getxattr(path, each)) for each in sorted(names))
+    except OSError:  # The file system has none, or the tester may not read them.
+        return ()
 
 
 def differences(before: Mapping[str, FoundFile], after: Mapping[str, FoundFile]) -> dict[str, str]:
-    """Each path that differs, with what happened to it: `created`, `deleted`, `changed` or `changed its mode`."""
+    """Each path that differs, with what happened to it: `created`, `deleted`, `changed`, `changed its
+    mode` or `changed its extended attributes`."""
     found: dict[str, str] = {}
     for path in sorted({*before, *after}):
         old, new = before.get(path), after.get(path)
@@ -74,6 +98,8 @@ def differences(before: Mapping[str, FoundFile], after: Mapping[str, FoundFile])
             found[path] = "changed"
         elif old.mode != new.mode:
             found[path] = "changed its mode"
+        elif old.attributes != new.attributes:
+            found[path] = "changed its extended attributes"
     return found
 
 
@@ -81,33 +107,29 @@ def expectations(root: str, before: Mapping[str, FoundFile], after: Mapping[str,
     """Each path that differs, as the part `expect.files` of a scenario would have it. Directories are there
     only if they are empty or gone."""
     found: dict[str, Any] = {}
+    filled_before, filled_after = ({os.path.dirname(each) for each in paths} for paths in (before, after))
     for path, what in differences(before, after).items():
         file = after.get(path)
-        is_filled = any(each.startswith(f"{path}/") for each in (after if file else before))
         if file is None:
-            if not is_filled:
+            if path not in filled_before:
                 found[path] = None
         elif what == "changed its mode":
             found[path] = {"mode": f"{file.mode:o}"}
         elif file.kind == "file":
-            text = _text(root, path)
-            found[path] = {"kind": "file"} if text is None else text
+            found[path] = _binary(root, path) if file.text is None else file.text
         elif file.kind == "link":
             found[path] = {"link": file.target}
-        elif not is_filled:
+        elif path not in filled_after:
             found[path] = {"kind": file.kind}
     return found
 
 
-def _text(root: str, path: str) -> str | dict[str, Any] | None:
-    """The content of a small file, as scenarios have it."""
-    full = os.path.join(root, path)
-    if os.path.getsize(full) > _MOST_BYTES or (data := read_file(root, path)) is None:
-        return None
-    try:
-        return data.decode() if b"\0" not in data else {"base64": base64.b64encode(data).decode()}
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
+def _binary(root: str, path: str) -> dict[str, Any]:
+    """What scenarios expect of a file that is large, or no text."""
+    data = read_file(root, path)
+    if data is None or len(data) > _MOST_BYTES:
+        return {"kind": "file"}
+    return {"base64": base64.b64encode(data).decode()}
 
 
 def read_file(root: str, path: str) -> bytes | None:

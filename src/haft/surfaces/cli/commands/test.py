@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -32,7 +34,14 @@ NONE_FOUND: Final = 5
     help="Scenario files, and folders with files `NAME.scenario.yaml`, `.toml` or `.json`. Default: the current "
     "directory.",
 )
-@click.option("-k", "words", metavar="TEXT", help="Run only scenarios with this text in the name or the path.")
+@click.option(
+    "-k",
+    "words",
+    metavar="TEXT",
+    multiple=True,
+    help="Run only scenarios with this text in the name or the path, in upper or lower case. May be given several "
+    "times: a scenario needs one of the texts.",
+)
 @click.option(
     "-j", "--jobs", metavar="N", type=click.IntRange(1), help="How many scenarios run at once. Default: the cores."
 )
@@ -46,7 +55,7 @@ def test_tools(
     context: click.Context,
     /,
     paths: tuple[str, ...],
-    words: str | None,
+    words: tuple[str, ...],
     jobs: int | None,
     junit: str | None,
     update: bool,
@@ -58,26 +67,57 @@ def test_tools(
     are none."""
     options = context.find_object(Globals) or Globals()
     if is_recording(recording):
+        given = {"-k": words, "--jobs": jobs, "--junit": junit}
+        flags = {"--update": update, "--watch": watch, "--no-skips": no_skips}
+        if wrong := next((name for name, value in {**given, **flags}.items() if value), None):
+            raise BadUsage(f"`{wrong}` is for running scenarios, and cannot be combined with a recording")
         record(recording, paths, options)
         return
     if watch and (options.json or junit or update):
         raise BadUsage("`--watch` cannot be combined with `--json`, `--junit` or `--update`")
     places = paths or (".",)
-    scenarios = _read(places, words)
+    found = _read(places)
+    scenarios = _with_words(found, words)
     if watch:
-        _watch(places, scenarios, words, jobs, options)
+        with _interruptible():
+            _watch(places, scenarios, words, jobs, options)
         return
     began = time.monotonic()
-    results = _run(scenarios, jobs, options)
+    with _interruptible():
+        results = _run(scenarios, jobs, options)
     seconds = time.monotonic() - began
     if junit is not None:
         _write_junit(junit, results, seconds)
+    if not results:
+        say(_why_none(found, words))
     if options.json:
         facts([_form(each) for each in results])
     else:
         _sum_up(results, seconds, options)
     is_updated = update and _update(results)
     context.exit(_exit_code(results, is_updated=is_updated, no_skips=no_skips))
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP do what Ctrl-C does, so that tools are ended and temporary directories removed."""
+
+    from multiprocessing.resource_tracker import ensure_running
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    for each in numbers:
+        signal.signal(each, signal.SIG_IGN)
+    ensure_running()  # Python's own helper inherits that: it notes what must be removed, and must end last.
+    for each in numbers:
+        signal.signal(each, interrupt)
+    try:
+        yield
+    finally:
+        for each in numbers:
+            signal.signal(each, signal.SIG_DFL)
 
 
 def _exit_code(results: Sequence[Result], *, is_updated: bool, no_skips: bool) -> int:
@@ -88,8 +128,8 @@ def _exit_code(results: Sequence[Result], *, is_updated: bool, no_skips: bool) -
     return 0 if is_updated or not any(each.mismatches for each in results) else FAILED
 
 
-def _read(paths: Sequence[str], words: str | None) -> list[Scenario]:
-    """The scenarios to run. Names every file that cannot be read, and not only the first."""
+def _read(paths: Sequence[str]) -> list[Scenario]:
+    """The scenarios in files and folders. Names every file that cannot be read, and not only the first."""
     from haft.testing.reading import find_scenario_files, read_scenario_file
 
     found: list[Scenario] = []
@@ -103,12 +143,23 @@ def _read(paths: Sequence[str], words: str | None) -> list[Scenario]:
         warn(str(each))
     if broken:
         raise broken[-1]
-    if words is None:
-        return found
-    kept = [each for each in found if words in each.name or words in each.location.path]
-    if found and not kept:
-        say(f"{len(found)} scenarios, but none has {words!r} in its name or path")
-    return kept
+    return found
+
+
+def _with_words(scenarios: Sequence[Scenario], words: Sequence[str]) -> list[Scenario]:
+    """The scenarios with one of the words in the name or the path; all of them if there are no words."""
+
+    def has(scenario: Scenario, word: str) -> bool:
+        return any(word.lower() in each.lower() for each in (scenario.name, scenario.location.path))
+
+    return [each for each in scenarios if not words or any(has(each, word) for word in words)]
+
+
+def _why_none(found: Sequence[Scenario], words: Sequence[str]) -> str:
+    if not found:
+        return "there are no scenarios; haft looks for files such as `NAME.scenario.yaml`"
+    said = " or ".join(repr(each) for each in words)
+    return f"-k: {said} is in the name or path of none of the scenarios ({len(found)})"
 
 
 def _run(scenarios: Sequence[Scenario], jobs: int | None, options: Globals) -> list[Result]:
@@ -129,9 +180,7 @@ def _styled(text: str, style: str) -> str:
 def _sum_up(results: Sequence[Result], seconds: float, options: Globals) -> None:
     from haft.testing.scenarios import summary
 
-    if not results:
-        say("there are no scenarios; haft looks for files such as `NAME.scenario.yaml`")
-    elif not options.quiet:
+    if results and not options.quiet:
         say(summary(results, seconds))
 
 
@@ -157,7 +206,7 @@ def _write_junit(path: str, results: Sequence[Result], seconds: float) -> None:
 
 def _update(results: Sequence[Result]) -> bool:
     """Update the files. Returns whether nothing is left that fails."""
-    from haft.testing.scenarios import update_files
+    from haft.testing.reading import update_files
 
     is_whole = all(each.outcome is not None for each in results if each.mismatches)
     for each in update_files(results):
@@ -170,7 +219,7 @@ def _update(results: Sequence[Result]) -> bool:
 
 
 def _watch(
-    paths: Sequence[str], scenarios: Sequence[Scenario], words: str | None, jobs: int | None, options: Globals
+    paths: Sequence[str], scenarios: Sequence[Scenario], words: Sequence[str], jobs: int | None, options: Globals
 ) -> None:
     """Run scenarios now, and again when something changes, until the person presses Ctrl-C."""
     from haft.testing.running import Watch
@@ -184,7 +233,7 @@ def _watch(
             while not (files := watch.changed()):
                 pass
             try:
-                scenarios = _read(files, words)
+                scenarios = _with_words(_read(files), words)
             except HaftError as error:
                 warn(str(error))
                 scenarios = []

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import yaml
 
+from haft.testing.reading.quoting import block_text, quoted
 from haft.testing.scenarios.scenario import Result
 
-Block = Callable[[str, int], "str | None"]
 _STEP: Final = 2
 
 
-def first_expectation(
-    result: Result, table: yaml.MappingNode, text: str, *, output: str, block: Block
-) -> tuple[int, str]:
-    """Where in `text` the expectation of a scenario belongs, whose table is `table`, and what to write there. `block`
-    writes a text as a block of YAML, if it can."""
+def first_expectation(result: Result, table: yaml.MappingNode, text: str, output: str) -> tuple[int, str]:
+    """Where in `text` the expectation of a scenario belongs, whose table is `table`, and what to write there."""
     expect: dict[str, Any] = {"output": output}
     if result.changed:
         expect["files"] = dict(result.changed)
     if table.flow_style:
         at = len(text[: table.end_mark.index - 1].rstrip())
         comma = ", " if table.value and text[at - 1] != "," else ""
-        return at, f'{comma}"expect": {json.dumps(expect, ensure_ascii=False)}'
+        return at, f'{comma}"expect": {quoted(expect)}'
     at = len(text[: _end(table)].rstrip())
     newline = text.find("\n", at)
     at, before = (len(text), "\n") if newline < 0 else (newline + 1, "")
-    return at, before + "".join(_lines({"expect": expect}, table.value[0][0].start_mark.column, block))
+    return at, before + "".join(_lines({"expect": expect}, table.value[0][0].start_mark.column))
 
 
 def _end(node: yaml.Node) -> int:
@@ -40,22 +36,24 @@ def _end(node: yaml.Node) -> int:
     return int(node.end_mark.index)
 
 
-def _lines(table: Mapping[str, Any], indent: int, block: Block) -> list[str]:
+def _lines(table: Mapping[str, Any], indent: int) -> list[str]:
     lines = []
     for key, value in table.items():
         start = f"{' ' * indent}{_key(key)}:"
         if isinstance(value, Mapping) and key in ("expect", "files"):
-            lines += [f"{start}\n", *_lines(value, indent + _STEP, block)]
-        elif isinstance(value, str) and "\n" in value[:-1] and (written := block(value, indent + _STEP)) is not None:
+            lines += [f"{start}\n", *_lines(value, indent + _STEP)]
+        elif (
+            isinstance(value, str) and "\n" in value[:-1] and (written := block_text(value, indent + _STEP)) is not None
+        ):
             lines.append(f"{start} {written}")
         else:
-            lines.append(f"{start} {json.dumps(value, ensure_ascii=False)}\n")
+            lines.append(f"{start} {quoted(value)}\n")
     return lines
 
 
 def _key(key: str) -> str:
     """A key as YAML: plain if that cannot be taken for anything else."""
-    return key if key.replace("/", "").replace("_", "").isalpha() and not _is_word(key) else json.dumps(key)
+    return key if key.replace("/", "").replace("_", "").isalpha() and not _is_word(key) else quoted(key)
 
 
 def _is_word(key: str) -> bool:

@@ -8,24 +8,26 @@ also times, if they are times of today.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import yaml
 
 from haft.contracts import BadUsage
-from haft.testing.scenarios.first_expectation import first_expectation
+from haft.testing.reading.files import read_scenario_file
+from haft.testing.reading.first_expectation import first_expectation
+from haft.testing.reading.quoting import block_text, quoted
 from haft.testing.scenarios.masks import days_around, masked
-from haft.testing.scenarios.scenario import Mismatch, Result
+from haft.testing.scenarios.scenario import Mismatch, Result, Scenario
 from haft.values import dataclass
 
 _UPDATABLE: Final = re.compile(r"expect\.(message|output|stderr|result|exit|asked|files\..+)$", re.DOTALL)
 _OTHER_END: Final = ("tool", "expect.status", "expect.error")
+_BEFORE_KEY: Final = re.compile(" *(?:- +)*")
 _TEXTS: Final = ("message", "output", "stderr")
 
 
@@ -53,10 +55,19 @@ def update_files(results: Iterable[Result]) -> list[Updated]:
 def _update(path: str, results: Sequence[Result]) -> Updated:
     if path.endswith(".toml"):
         return Updated(path, (), tuple(_named(result, each.path) for result in results for each in result.mismatches))
+    before = read_scenario_file(path)
+    if any(each.scenario not in before for each in results):
+        raise BadUsage(f"{path} changed while its scenarios ran", hint="run them again")
     with open(path, encoding="utf-8", newline="") as file:
         text = file.read()
-    nodes = dict(_nodes(yaml.compose(text, Loader=yaml.SafeLoader), ""))
+    try:
+        nodes = dict(_nodes(yaml.compose(text, Loader=yaml.SafeLoader), ""))
+    except yaml.YAMLError as error:
+        raise BadUsage(
+            f"{path} cannot be updated, because it has tabs or is no YAML", hint="change it by hand"
+        ) from error
     edits: dict[int, tuple[int, str]] = {}
+    updated: set[int | None] = set()
     replaced: list[str] = []
     left: list[str] = []
     for result in results:
@@ -64,10 +75,10 @@ def _update(path: str, results: Sequence[Result]) -> Updated:
             left += [_named(result, each.path) for each in result.mismatches]
             continue
         if (table := _expects_nothing(result, nodes)) is not None:
-            at, new = first_expectation(
-                result, table, text, output=_masked((result.outcome or {})["output"], result), block=block_text
-            )
+            output = _masked((result.outcome or {})["output"], result)
+            at, new = first_expectation(result, table, text, output)
             edits[at] = (at, edits.get(at, (at, ""))[1] + new)
+            updated.add(result.scenario.case)
             replaced.append(_named(result, "expect"))
             continue
         for each in result.mismatches:
@@ -83,12 +94,13 @@ def _update(path: str, results: Sequence[Result]) -> Updated:
                     f"{path}:{node.start_mark.line + 1}: several cases share this expectation, and differ in it",
                     hint="write the expectation into each case",
                 )
+            updated.add(result.scenario.case)
             replaced.append(_named(result, each.path))
     for start in sorted(edits, reverse=True):
         end, new = edits[start]
         text = text[:start] + new + text[end:]
     if replaced:
-        _replace(path, text)
+        _replace(path, text, before, updated)
     return Updated(path, tuple(replaced), tuple(left))
 
 
@@ -110,13 +122,32 @@ def _expects_nothing(result: Result, nodes: Mapping[str, yaml.Node]) -> yaml.Map
     return tables[-1]  # type: ignore[return-value]  # checked in the loop
 
 
-def _replace(path: str, text: str) -> None:
-    """Write a whole file, so that no reader sees half of it."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with open(temporary, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
-    shutil.copymode(path, temporary)
-    os.replace(temporary, path)
+def _replace(path: str, text: str, before: Sequence[Scenario], updated: Collection[int | None]) -> None:
+    """Write a whole file, so that no reader sees half of it, and only if it reads back and no other case changes."""
+    path = os.path.realpath(path)
+    if not os.access(path, os.W_OK):
+        raise BadUsage(f"{path} is read-only")
+    stem, ending = os.path.splitext(path)
+    temporary = f"{stem}.{os.getpid()}.tmp{ending}"
+    try:
+        with open(temporary, "x", encoding="utf-8", newline="") as file:
+            file.write(text)
+        try:
+            after = read_scenario_file(temporary)
+            if any(
+                one.case not in updated and one.expect != other.expect for one, other in zip(before, after, strict=True)
+            ):
+                raise BadUsage(
+                    f"{path}: a case shares an expectation with others that passed, or did not run",
+                    hint="write the expectation into each case",
+                )
+            shutil.copymode(path, temporary)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise BadUsage(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _nodes(node: yaml.Node | None, at: str) -> Iterator[tuple[str, yaml.Node]]:
@@ -172,25 +203,8 @@ def _written(value: Any, text: str, node: yaml.Node, *, is_json: bool) -> str:
     is_block = isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")
     if isinstance(value, str) and is_block and not is_json:
         line = text.rfind("\n", 0, node.start_mark.index) + 1
-        indent = len(text[line:]) - len(text[line:].lstrip(" ")) + 2
+        indent = len(_BEFORE_KEY.match(text, line)[0]) + 2  # type: ignore[index]  # It matches every line.
         if (block := block_text(value, indent)) is not None:
             return block
-        return json.dumps(value, ensure_ascii=False) + "\n"
-    return json.dumps(value, ensure_ascii=False)
-
-
-def block_text(value: str, indent: int) -> str | None:
-    """A text as a literal block of YAML with its newline at the end; None if a block cannot have exactly this text."""
-    body = value.rstrip("\n")
-    ends = len(value) - len(body)
-    if (
-        not body
-        or body.startswith((" ", "\n"))
-        or ends > 1
-        or re.search(r"[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe]", body)
-    ):
-        return None
-    if any(line != line.rstrip(" ") and not line.strip() for line in body.split("\n")):
-        return None
-    lines = "".join(f"{' ' * indent}{line}\n" if line else "\n" for line in body.split("\n"))
-    return f"|{'' if ends else '-'}\n{lines}"
+        return quoted(value) + "\n"
+    return quoted(value)
