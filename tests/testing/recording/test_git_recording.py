@@ -42,11 +42,22 @@ def test_a_call_that_commits_is_recorded_without_files_of_git(repository):
     assert scenario.git
     assert set(scenario.files) == {"a.txt"}
     assert set(scenario.expect.files) == {"a.txt"}
-    (note,) = (each for each in recorded.notes if "git" in each)
-    assert note.startswith("the scenario begins with one commit of its own files (`git: true`), without the history")
+    (note,) = (each for each in recorded.notes if "begins with" in each)
+    assert note.startswith("the scenario begins with one commit of its own files, without the history")
     assert repository.replay(recorded).passed
     repository.tool("commit", COMMIT.replace("Change", "Changed"))
     assert not repository.replay(recorded).passed
+
+
+def test_a_call_that_commits_what_was_there_finds_it_uncommitted(repository):
+    repository.write("new.txt", "one\n")
+    repository.tool("commit", COMMIT.replace('echo new >>"$path"', ""))
+    repository.call("tb__commit", {"path": "new.txt"})
+    recorded = repository.record()
+    (scenario,) = read_scenario_file(recorded.path)
+    assert (set(scenario.files), set(scenario.uncommitted)) == (set(), {"new.txt"})
+    assert any(each.startswith("the scenario begins with an empty commit") for each in recorded.notes)
+    assert repository.replay(recorded).passed
 
 
 def test_hashes_that_a_call_prints_are_those_of_the_replay(repository):
@@ -75,7 +86,7 @@ def test_the_history_of_the_workspace_is_named_if_the_replay_lacks_it(repository
     repository.call("shell", {"command": "git log --format=%s; touch .git/mark"})
     with pytest.raises(NotReproducible) as refused:
         repository.record()
-    assert "one commit of the scenario's files" in refused.value.hint
+    assert "without the history of the workspace" in refused.value.hint
     assert ".git" not in str(refused.value)
 
 

@@ -38,6 +38,12 @@ def test_the_given_files_are_committed_and_hashes_are_always_the_same():
     assert results[1].outcome["output"] == results[0].outcome["output"]
 
 
+def test_files_can_be_changed_and_new_after_the_commit():
+    given = {"uncommitted": {"a.txt": "two\n", "run": {"content": "#!/bin/sh\n", "mode": "755"}}}
+    result = run("git status --short; git diff | tail -n 2", git=given, files={"a.txt": "one\n"})
+    assert (result.outcome["output"], result.mismatches) == (" M a.txt\n?? run\n-one\n+two\n", ())
+
+
 def test_without_files_there_is_an_empty_commit():
     assert run("git log --oneline | wc -l; git ls-files", expect={"output": "1\n"}).mismatches == ()
 
@@ -93,9 +99,10 @@ def test_without_git_the_scenario_is_skipped(monkeypatch, tmp_path):
     assert run("echo").skipped == "git is not installed here"
 
 
-def test_the_key_is_a_boolean():
+@pytest.mark.parametrize("wrong", ["main", {}, {"branch": "main"}])
+def test_the_key_is_true_or_names_uncommitted_files(wrong):
     with pytest.raises(BadUsage, match="`git` must be"):
-        run("echo", git="main")
+        run("echo", git=wrong)
 
 
 def test_a_bench_has_a_repository_too(haft_tools):

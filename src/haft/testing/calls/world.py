@@ -57,12 +57,13 @@ class World:
         return self
 
     def _write_files(self) -> None:
-        files = self._scenario.files
+        files = dict(self._scenario.files)
         if self._scenario.git:
             # git must not obey the files of a `.git` that the scenario gives, such as its hooks.
             write_files(self.workspace, {path: given for path, given in files.items() if git_of(path) is None})
             make_repository(self.workspace, self.environ().get("PATH", os.defpath))
             files = {path: given for path, given in files.items() if git_of(path) is not None}
+            files.update(self._scenario.uncommitted)
         write_files(self.workspace, files)
 
     def share_environments(self) -> None:

@@ -35,7 +35,7 @@ from haft.testing.parts import (
 from haft.testing.reading.file_parts import expected_files, given_files
 from haft.testing.reading.mcp_parts import mcp_servers
 from haft.testing.reading.program_parts import expected_calls, programs
-from haft.testing.scenarios.scenario import PYTHON, UNSET, Expected, Location, Scenario
+from haft.testing.scenarios.scenario import PYTHON, UNSET, Expected, GivenFile, Location, Scenario
 from haft.values import replace
 
 _OTHER_NAMES: Final = {
@@ -179,6 +179,7 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
     tool = parts.name(within("tool"), data["tool"])
     if not tool:
         raise _wrong(at, "tool", "must not be empty")
+    git, uncommitted = _repository(within("git"), data.get("git", False))
     return Scenario(
         tool=tool,
         args=json_table(within("args"), data.get("args", {})),
@@ -186,7 +187,8 @@ def _scenario(data: Mapping[str, Any], name: str, directory: str, at: Location) 
         directory=directory,
         load=texts(within("load"), data.get("load", ())),
         files=given_files(within("files"), data.get("files", {})),
-        git=boolean(within("git"), data.get("git", False)),
+        git=git,
+        uncommitted=uncommitted,
         programs=programs(within("programs"), data.get("programs", {})),
         mcp=mcp_servers(within("mcp"), data.get("mcp", {})),
         env={
@@ -239,6 +241,15 @@ def _expected(data: Mapping[str, Any], at: Location) -> Expected:
         crashes=None if data.get("crashes") is None else boolean(within("crashes"), data["crashes"]),
         children=_children(within("children"), data.get("children", "none")),
     )
+
+
+def _repository(where: Where, value: Any) -> tuple[bool, Mapping[str, GivenFile]]:
+    """Whether the workspace is a git repository, and the files that are not committed."""
+    if not isinstance(value, Mapping):
+        return boolean(where, value), {}
+    if set(value) != {"uncommitted"}:
+        raise where.wrong("must be true, false or a table with the key `uncommitted`")
+    return True, given_files(where / "uncommitted", value["uncommitted"])
 
 
 def _children(where: Where, value: Any) -> Literal["none", "any"]:

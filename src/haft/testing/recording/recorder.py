@@ -20,6 +20,7 @@ from haft.testing.recording.replay import confirmed, scenario_of
 from haft.testing.recording.secret_finder import SHORTEST, SecretFinder, is_secret_file
 from haft.testing.recording.tool_places import WorkspaceTools
 from haft.testing.recording.yaml_text import yaml_text
+from haft.testing.scenarios import Scenario
 from haft.values import dataclass
 
 if TYPE_CHECKING:
@@ -85,10 +86,9 @@ async def record_run(
         draft.notes += [f"the tool did not call {each}" for each in missing]
     draft = await confirmed(draft, run.record.id, os.path.dirname(path), title, in_repository=is_repository)
     if "git" in draft.data:
-        draft.notes.append(
-            "the scenario begins with one commit of its own files (`git: true`), without the history, the branches and "
-            "the uncommitted changes of the workspace"
-        )
+        is_committed = draft.data["git"] is True
+        first = "one commit of its own files" if is_committed else "an empty commit and its own files uncommitted"
+        draft.notes.append(f"the scenario begins with {first}, without the history and the branches of the workspace")
     draft.notes += [f"secrets are masked in {each}" for each in finder.masked_in]
     draft.notes += _unknown(run, place.listing.spec, draft)
     _write(path, draft, run, finder.secrets)
@@ -182,8 +182,12 @@ def _write(path: str, draft: Draft, run: PastRun, secrets: Secrets) -> None:
     try:
         (read,) = read_scenario_file(path)
         wanted = scenario_of(draft, os.path.dirname(path), read.name)
-        if (read.args, read.files, read.expect) != (wanted.args, wanted.files, wanted.expect):
+        if _replayed_parts(read) != _replayed_parts(wanted):
             raise BadUsage(f"{path} does not read back as it was replayed; this is a mistake in haft")
     except BaseException:
         os.unlink(path)
         raise
+
+
+def _replayed_parts(scenario: Scenario) -> tuple[Any, ...]:
+    return scenario.args, scenario.files, scenario.git, scenario.uncommitted, scenario.expect

@@ -45,27 +45,23 @@ class NotReproducible(ToolFailed):
         found = "\n".join(each.message for each in mismatches if not _is_in_git(each))
         if any(map(_is_in_git, mismatches)):
             found += "\nfiles of git changed that the run did not change"
-        commit = (
-            "; the replay began with one commit of the scenario's files, without the history and the uncommitted "
-            "changes of the workspace"
-        )
+        own = "; the replay had a git repository of its own, without the history of the workspace"
         super().__init__(
             f"{run} cannot be recorded, because a replay of it did something else. In the replay:\n{found.strip()}",
-            hint="`--files GLOB` adds files of the workspace that the tool reads; no scenario was written"
-            + commit * git,
+            hint="`--files GLOB` adds files of the workspace that the tool reads; no scenario was written" + own * git,
         )
 
 
 async def confirmed(draft: Draft, run: str, folder: str, name: str, *, in_repository: bool) -> Draft:
     """The draft, weakened so that its replay passes. `in_repository` says that the workspace of the run is a git
-    repository: the draft then gets `git: true` if its replay is more like the run with it. Raises `NotReproducible`."""
+    repository: the draft then gets one if its replay is more like the run with it. Raises `NotReproducible`."""
     found: tuple[Mismatch, ...] = ()
     for number in range(_MOST_ROUNDS):
         result = await run_scenario(scenario_of(draft, folder, name))
         if result.skipped is not None:
             raise BadUsage(f"{run} cannot be replayed on this machine: {result.skipped}")
         found = result.mismatches
-        if found and in_repository and number == 0 and "git" not in draft.data:
+        if found and in_repository and number == 0:
             found = await _with_repository(draft, found, folder, name)
         if not found:
             return draft
@@ -84,13 +80,18 @@ async def confirmed(draft: Draft, run: str, folder: str, name: str, *, in_reposi
 
 
 async def _with_repository(draft: Draft, found: tuple[Mismatch, ...], folder: str, name: str) -> tuple[Mismatch, ...]:
-    """The mismatches of a replay with `git: true`, which the draft then gets, if they are less than those found."""
-    changed = replace(draft, data={**draft.data, "git": True})
-    result = await run_scenario(scenario_of(changed, folder, name))
-    if result.skipped is not None or _distance(result.mismatches) >= _distance(found):
-        return found
-    draft.data = changed.data
-    return result.mismatches
+    """The mismatches of a replay in a git repository, which the draft then gets, if they are less than those found. The
+    files are committed there, or none of them is."""
+    data = {key: value for key, value in draft.data.items() if key not in ("files", "git", "expect")}
+    files, expect = draft.data.get("files", {}), {"expect": draft.data["expect"]}
+    given = {"files": files} if files else {}
+    tries = [] if "git" in draft.data else [{**data, **given, "git": True, **expect}]
+    tries += [{**data, "git": {"uncommitted": files}, **expect}] if files else []
+    for each in tries:
+        result = await run_scenario(scenario_of(replace(draft, data=each), folder, name))
+        if result.skipped is None and _distance(result.mismatches) < _distance(found):
+            draft.data, found = each, result.mismatches
+    return found
 
 
 def _distance(mismatches: tuple[Mismatch, ...]) -> int:

@@ -192,6 +192,8 @@ class Scenario:
     files: Mapping[str, GivenFile] = field(default_factory=dict)
     git: bool = False
     """Whether the workspace is a git repository in which the given files are committed."""
+    uncommitted: Mapping[str, GivenFile] = field(default_factory=dict)
+    """Files that are written after the commit."""
     programs: Programs = Programs()
     mcp: tuple[ScriptedMcpServer, ...] = ()
     """MCP servers that answer as they are told, and need no network."""
