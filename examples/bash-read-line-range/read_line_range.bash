@@ -10,9 +10,9 @@ schema() {
   "version": "0.1.0",
   "args_mode": "positional",
   "positional": [
-    {"name": "path"},
-    {"name": "start_line"},
-    {"name": "end_line"},
+    {"name": "path", "required": true},
+    {"name": "start_line", "required": true},
+    {"name": "end_line", "required": true},
     {"name": "show_line_numbers", "default": false}
   ],
   "tools": [

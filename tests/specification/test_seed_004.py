@@ -165,7 +165,7 @@ def studio(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(place / "config"))
         patch.setattr(environments, "TemplateEnvironments", OfTheTests)
-        with ToolBench(place / "workspace", place / "state") as bench:
+        with ToolBench(place / "workspace", place / "state", environ=os.environ) as bench:
             yield Studio(bench)
 
 
@@ -520,7 +520,7 @@ def test_the_complete_example_validates_runs_packs_installs_and_runs_again(haft_
     monkeypatch.setenv("HAFT_HOME", str(tmp_path / "state"))
     at = ["-w", str(workspace), "templates"]
     folder = workspace / "templates/json_reader"
-    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("tests", ".*"))
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("tests", "*.scenario.*", ".*"))
     assert haft([*at, "check", "--packing"]) == 0
     first = haft_tools.call("json_reader", filepath="data/sample.json")
     assert (first.status, first.result) == ("done", sample), first.error

@@ -47,7 +47,7 @@ class Places:
             trust(str(self.home), str(self.workspace), workspace_config(str(self.workspace)), "me")
 
     def bench(self):
-        self._open.append(ToolBench(self.workspace, self.home))
+        self._open.append(ToolBench(self.workspace, self.home, environ=os.environ))
         return self._open[-1]
 
     def found(self):

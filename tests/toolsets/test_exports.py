@@ -108,7 +108,7 @@ class Two:
         self._open = []
 
     def bench(self, workspace):
-        self._open.append(ToolBench(workspace, self.home))
+        self._open.append(ToolBench(workspace, self.home, environ=os.environ))
         return self._open[-1]
 
     def trust(self):

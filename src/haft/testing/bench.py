@@ -29,9 +29,14 @@ _READ_AT_OPENING: Final = ("settings", "programs", "clock", "approver", "workspa
 
 
 class ToolBench:
-    """The value of the fixture `haft_tools`. Without pytest: `with ToolBench() as bench`."""
+    """The value of the fixture `haft_tools`. Without pytest: `with ToolBench() as bench`.
 
-    def __init__(self, workspace: Path | None = None, home: Path | None = None) -> None:
+    `environ` has the variables of the host: by default those of this process, without the configuration and the
+    toolboxes of its user."""
+
+    def __init__(
+        self, workspace: Path | None = None, home: Path | None = None, *, environ: Mapping[str, str] | None = None
+    ) -> None:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         if workspace is None or home is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="haft-bench-")
@@ -54,6 +59,7 @@ class ToolBench:
         """The clock of the service. If you `move` it, deadlines pass, requests for approval expire, and kept answers
         become too old. Programs of tools see the real time."""
         self._home = home
+        self._environ = environ
         self._loading = Loading()
         self._functions: list[Tool | Callable[..., Any]] = []
         self._known: dict[str, str] = {}  # The tools by name, each with the path that was loaded.
@@ -142,10 +148,11 @@ class ToolBench:
                     raise BadUsage(f"`{name}` was changed after the service had read it", hint=hint)
         else:
             self._stubs = self._made_stubs()
+            own = {"XDG_CONFIG_HOME": str(self._home / "config"), "AMP_TOOLBOX": ""}
             self._service = ToolService.open_sync(
                 self.workspace,
                 home=self._home,
-                environ={**os.environ, "XDG_CONFIG_HOME": str(self._home / "config"), "AMP_TOOLBOX": ""},
+                environ={**os.environ, **own} if self._environ is None else dict(self._environ),
                 approver=self.approver,
                 settings={**self._loading.settings, **self.settings},
                 installed=False,

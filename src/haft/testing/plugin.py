@@ -32,7 +32,7 @@ def haft_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tool
     monkeypatch.setenv("AMP_TOOLBOX", "")
     workspace = tmp_path / "workspace"
     workspace.mkdir()
-    with ToolBench(workspace, tmp_path / "state") as bench:
+    with ToolBench(workspace, tmp_path / "state", environ=os.environ) as bench:
         yield bench
 
 
