@@ -60,7 +60,11 @@ BY_HAND: Final = {"read_line_range.bash": ("shift || true", "Usage:", "exit 2")}
 
 _CLAIMS_LESS: Final = "the tool behaves the same, and only claims less, so haft allows it less without approval"
 REASONS: Final[dict[tuple[str, str], str]] = {
-    ("bash-read-line-range", "75: number: 1 → 2"): "haft always gives the exit code to `error`",
+    ("bash-read-line-range", "14: boolean: true → false"): "the schema of the parameters requires it, too",
+    (
+        "bash-read-line-range",
+        "87: text: 'read_line_range path=%q lines %q to %q\\n' → 'read_line_range path=%q lines %q to %q\\n~'",
+    ): "the preview is for those who approve the call; scenarios do not see it",
     ("mcp-server", "29: boolean: True → False"): _CLAIMS_LESS,
     ("python-functions", "17: boolean: True → False"): _CLAIMS_LESS,
     ("python-functions", "36: boolean: True → False"): _CLAIMS_LESS,

@@ -40,7 +40,7 @@ def pytest_report_header():
 
 def pytest_collection_modifyitems(config, items):
     """What takes longest begins first, so that others run beside it. With HAFT_DAILY, a third of many jail runs is
-    kept. With HAFT_FEWER, where tests run a second time as another user, today's of them are kept, each with some of
+    kept, and of the tests that take turns. With HAFT_FEWER, where tests run a second time as another user, today's of them are kept, each with some of
     its parameters."""
     if sampling.IS_AGAIN:
         kept = {id(item) for group in _by_test(items) for item in _again(group)}
@@ -48,6 +48,7 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if id(item) in kept]
     elif sampling.IS_DAILY:
         left_out = [item for group in _by_test(items) if _is_jailed(group) for item in _not_today(group)]
+        left_out += [item for group in _taking_turns(items) for item in _not_today(group)]
         config.hook.pytest_deselected(items=left_out)
         ids = {*map(id, left_out)}
         items[:] = [item for item in items if id(item) not in ids]
@@ -78,6 +79,15 @@ FEWEST_DRAWN = 4
 
 def _is_jailed(items):
     return len(items) >= FEWEST_DRAWN and items[0].path.parent.name in JAILS
+
+
+def _taking_turns(items):
+    """The tests of each file whose tests take turns, and the scenarios of each example."""
+    groups = {}
+    for item in items:
+        if item.get_closest_marker("takes_turns") or ".scenario." in item.path.name:
+            groups.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    return groups.values()
 
 
 def _not_today(items):

@@ -13,7 +13,10 @@ from haft.testing.fuzz import FuzzOptions, fuzz_tool, summary_of
 from haft.testing.reading import read_scenario_file
 from haft.testing.running import run_scenarios
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox elsewhere")
+pytestmark = [
+    pytest.mark.takes_turns,
+    pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox elsewhere"),
+]
 
 AMP = """#!/usr/bin/env python3
 import json, os, sys, time

@@ -17,6 +17,8 @@ from haft.testing.fuzz.arguments import Arguments, unknown_keywords
 from haft.testing.fuzz.invalid import broken
 from haft.testing.fuzz.merging import References, merged
 
+pytestmark = pytest.mark.takes_turns
+
 OLD = ("divisibleBy", "disallow", "extends")
 """Keywords of draft 3, which later drafts no longer have."""
 

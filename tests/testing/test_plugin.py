@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.takes_turns
+
 TWO = """tool: edit_file
 args: {path: test.js, old_string: hello, new_string: goodbye}
 files: {test.js: "hello\\nmore"}

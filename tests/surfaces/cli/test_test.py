@@ -8,6 +8,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+pytestmark = pytest.mark.takes_turns
+
 GOOD = """\
 tool: edit_file
 args: {path: a.txt, old_string: one, new_string: two}

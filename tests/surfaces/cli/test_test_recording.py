@@ -5,6 +5,10 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.takes_turns
+
 
 def last_run(haft):
     return haft("log", "--json").json[0]["id"]

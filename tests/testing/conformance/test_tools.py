@@ -13,6 +13,8 @@ from haft.sources.checks import CODES
 from haft.sources.checks.codes.calls import CALLS
 from haft.testing.conformance import check_tools, tool_checks
 
+pytestmark = pytest.mark.takes_turns
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SHELL = """#!/usr/bin/env bash
 if [[ $TOOLBOX_ACTION == describe ]]; then

@@ -13,6 +13,8 @@ from noting import FORMATS, SESSIONS, scenario_of
 from haft.testing import run_scenario, scenarios_from
 from sampling import IS_DAILY, some
 
+pytestmark = pytest.mark.takes_turns
+
 WRITTEN = {"note.txt": {"contains": "whole"}}
 UNCHANGED = {}
 ANSWERS = {"plugin", "function", "template", "mcp"}

@@ -11,6 +11,8 @@ from haft.contracts import BadUsage
 from haft.testing import run_scenario, run_scenarios, scenarios_from
 from haft.testing.scenarios import failure
 
+pytestmark = pytest.mark.takes_turns
+
 
 def scenarios(command, fault, **parts):
     return scenarios_from({"tool": "shell", "args": {"command": command}, "fault": fault, **parts})

@@ -12,6 +12,8 @@ from loaded import OwnEnvironment
 
 from sampling import today
 
+pytestmark = pytest.mark.takes_turns
+
 PROGRAMS = {"git": [{"args": ["status"], "stdout": "M a.txt\n"}, {"args": ["apply"], "writes": {"a.txt": "b"}}]}
 FILES = {"a.txt": "b"}
 CALLS = ["git status --short", {"command": "git apply -", "stdin": "a patch", "cwd": "."}]

@@ -11,6 +11,8 @@ from haft.testing.reading import scenarios_from
 from haft.testing.running import run_scenario
 from haft.testing.scenarios.scenario import ProgramAnswer
 
+pytestmark = pytest.mark.takes_turns
+
 QUIET = {"programs": [], "output": ""}
 REPORTS = "$(echo /dev/.programs/run-*/reports)"
 

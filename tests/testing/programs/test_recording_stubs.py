@@ -9,6 +9,8 @@ from haft.testing.running import run_scenario
 from haft.testing.scenarios.scenario import Programs, ProgramStub
 from haft.values import replace
 
+pytestmark = pytest.mark.takes_turns
+
 
 @pytest.mark.every_user
 def test_the_real_program_answers_and_its_answers_are_recorded():

@@ -8,6 +8,8 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 from formats import write
 
+pytestmark = pytest.mark.takes_turns
+
 REFUSING = {"git": {}, "others": "refuse"}
 
 

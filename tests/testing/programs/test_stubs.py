@@ -10,6 +10,8 @@ from haft.testing.reading import scenarios_from
 from haft.testing.running import run_scenario
 from haft.testing.scenarios.scenario import Programs, ProgramStub
 
+pytestmark = pytest.mark.takes_turns
+
 
 def shell(command, **more):
     return {"tool": "shell", "args": {"command": command}, **more}

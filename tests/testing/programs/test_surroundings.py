@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.takes_turns
+
 sys.path.append(str(Path(__file__).parent))
 
 READS = """#!/usr/bin/env python3

@@ -8,6 +8,8 @@ import pytest
 from haft.testing.reading import read_scenario_file
 from haft.testing.recording import NotReproducible
 
+pytestmark = pytest.mark.takes_turns
+
 COMMIT = """read line; path=${line#path: }
 echo new >>"$path"
 git add -- "$path"

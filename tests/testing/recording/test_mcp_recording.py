@@ -10,6 +10,8 @@ from haft.testing.reading import read_scenario_file
 sys.path.insert(0, str(Path(__file__).parent))
 from mcp_over_http import telling_server
 
+pytestmark = pytest.mark.takes_turns
+
 HEADER = "value-of-a-header-77"
 CALLER = '''"""Calls an MCP tool."""
 from haft import Context, tool

@@ -6,6 +6,8 @@ import pytest
 
 from haft.testing.reading import read_scenario_file
 
+pytestmark = pytest.mark.takes_turns
+
 SECRET = "argv-of-a-program-12"
 TOOL = """read line; path=${line#path: }
 sort "$path" | tr a-z A-Z

@@ -8,6 +8,8 @@ from haft.contracts import BadUsage
 from haft.testing.reading import read_scenario_file
 from haft.testing.recording import NotReproducible
 
+pytestmark = pytest.mark.takes_turns
+
 UPPER = "read line; path=${line#path: }; tr a-z A-Z <$path >$path.up; rm $path; echo made $PWD/$path.up"
 
 

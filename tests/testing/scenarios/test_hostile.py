@@ -11,6 +11,8 @@ from haft.testing.reading import read_scenario_file, scenarios_from, update_file
 from haft.testing.running import run_scenario, run_scenarios
 from haft.testing.scenarios import lines_of
 
+pytestmark = pytest.mark.takes_turns
+
 NASTY = "\x1b[2J\x7f\x00\u202e\ufeff\u2028]]> \\ \" ' # : "
 
 

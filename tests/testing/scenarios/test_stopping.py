@@ -15,6 +15,8 @@ import pytest
 from haft.testing.calls.world import World, remove_abandoned
 from haft.testing.scenarios.scenario import Scenario
 
+pytestmark = pytest.mark.takes_turns
+
 FAULTS = [None, {"kind": "full-disk", "bytes": 1_000_000}, {"kind": "host-killed", "after_seconds": 500}]
 
 
