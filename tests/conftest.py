@@ -40,8 +40,8 @@ def pytest_report_header():
 
 def pytest_collection_modifyitems(config, items):
     """What takes longest begins first, so that others run beside it. With HAFT_DAILY, a third of many jail runs is
-    kept, and of the tests that take turns. With HAFT_FEWER, where tests run a second time as another user, today's of them are kept, each with some of
-    its parameters."""
+    kept, and of the tests that take turns. With HAFT_FEWER, where tests run a second time as another user, today's of
+    them are kept, each with some of its parameters."""
     if sampling.IS_AGAIN:
         kept = {id(item) for group in _by_test(items) for item in _again(group)}
         config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
