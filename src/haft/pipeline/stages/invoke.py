@@ -50,6 +50,9 @@ class Invoke:
         self._faults = faults
 
     async def __call__(self, run: Run, proceed: Proceed) -> Outcome:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # Work that must not be interrupted, such as mounting, went on.
+            raise asyncio.CancelledError
         context = self._context(run)
         within = nesting.CURRENT.set(run)
         try:
