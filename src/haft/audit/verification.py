@@ -59,8 +59,7 @@ def verify(log: AuditLog, *, since_checkpoint: bool = False, most: int | None = 
             intact=False, records=0, head=ZERO, problem="the audit log is missing, but its head or key exists"
         )
     with log.turn():  # With the lock, no writer is in the middle of a write.
-        head, size, known = read_head(log), log.size(), read_checkpoint(log)
-    key = log.key()
+        head, size, known, key = read_head(log), log.size(), read_checkpoint(log), log.key()
     if size == 0 and key is None and (head is None or head.seq == 0):
         return Verdict(
             intact=True, records=0, head=ZERO
