@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from haft.service.hooked_calls.tickets import Ticket, Tickets
     from haft.service.hooked_calls.variables import environment_key, environment_of
     from haft.service.housekeeping import bounds_of
+    from haft.service.identities import Action, Identity
     from haft.service.inbox import InboxFacade, Reply, answered_by, check_together, to_json
     from haft.service.living_clients import (
         Announcement,
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
     from haft.service.rule_changes import RuleChange, RuleChanges
     from haft.service.rule_listing import is_all_there, listed_rules
     from haft.service.sealed_states import SealedStates
+    from haft.service.served_workspaces import NamedWorkspace, ServedWorkspace, ServedWorkspaces
     from haft.service.service import ToolService
     from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts
     from haft.service.store import StoreFacade, Tidied
@@ -192,6 +194,8 @@ else:
             "rule_changes": "RuleChange RuleChanges",
             "rule_listing": "is_all_there listed_rules",
             "sealed_states": "SealedStates",
+            "identities": "Action Identity",
+            "served_workspaces": "NamedWorkspace ServedWorkspace ServedWorkspaces",
             "service": "ToolService",
             "store": "StoreFacade Tidied",
             "suggestions": "Suggested add_line suggested",
