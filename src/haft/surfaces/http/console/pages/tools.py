@@ -56,9 +56,7 @@ def _groups(request: PageRequest, listed: Sequence[Mapping[str, Any]]) -> list[d
     ready = sorted((tool for tool in listed if tool["state"] == "ready"), key=lambda each: each["name"])
     off = sorted((tool for tool in listed if tool not in bad and tool not in ready), key=lambda each: each["name"])
     named = (("Needs attention", bad), ("Ready", ready), ("Off", off))
-    return [
-        {"title": title, "tools": [_row(request, tool) for tool in tools]} for title, tools in named if tools
-    ]
+    return [{"title": title, "tools": [_row(request, tool) for tool in tools]} for title, tools in named if tools]
 
 
 def _row(request: PageRequest, tool: Mapping[str, Any]) -> dict[str, Any]:
