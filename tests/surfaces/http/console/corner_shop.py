@@ -33,7 +33,8 @@ WAITING: tuple[tuple[Principal, str, Mapping[str, Any], bool], ...] = (
         CLAUDE,
         "shell",
         {
-            "command": "grep -rl 'toFixed(2)' src | xargs sed -i -E 's/([a-zA-Z.]+)\\.toFixed\\(2\\)/formatCents(\\1)/g'"
+            "command": "grep -rl 'toFixed(2)' src"
+            " | xargs sed -i -E 's/([a-zA-Z.]+)\\.toFixed\\(2\\)/formatCents(\\1)/g'"
             " && sh scripts/test.sh src > format.log; rm -rf dist/old"
         },
         True,
