@@ -51,6 +51,8 @@ def serving(directory: Path, *, workspaces=None, **options):
     started: dict = {}
     ready = threading.Event()
 
+    options["settings"] = {"approval.expires_seconds": 600.0, **options.get("settings", {})}
+
     async def main():
         opening = (
             ServedWorkspaces(workspaces, home=home, **options)
