@@ -123,7 +123,9 @@ if TYPE_CHECKING:
     from haft.service.rule_changes import RuleChange, RuleChanges
     from haft.service.rule_listing import is_all_there, listed_rules
     from haft.service.sealed_states import SealedStates
+    from haft.service.run_events import RunEvents
     from haft.service.service import ToolService
+    from haft.service.state_news import News, StateNews
     from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts
     from haft.service.store import StoreFacade, Tidied
     from haft.service.suggestions import Suggested, add_line, suggested
@@ -179,6 +181,7 @@ else:
             "providers": "ListedProvider ProviderChange ProvidersFacade RemovedProvider StartProposal provider_text",
             "providers_login": "login_provider",
             "haft.sources.mcp": "START_SECONDS",
+            "state_news": "News StateNews",
             "state_reader": "has_state open_changes open_history recover_dead_hosts",
             "client_announcements": "announce_caller announce_peer",
             "approval_secret": "ApprovalSecret",
@@ -187,6 +190,7 @@ else:
             "rule_changes": "RuleChange RuleChanges",
             "rule_listing": "is_all_there listed_rules",
             "sealed_states": "SealedStates",
+            "run_events": "RunEvents",
             "service": "ToolService",
             "store": "StoreFacade Tidied",
             "suggestions": "Suggested add_line suggested",
