@@ -1,4 +1,5 @@
-"""What happens in a state home, for a server that shows it to many: the runs of all hosts, and the requests in the inbox.
+"""What happens in a state home, for a server that shows it to many: the runs of all hosts, and the requests in the
+inbox.
 
 One `StateNews` serves a whole process. What the own services save is told by their writers. For other processes, one
 counter of the database says whether anything was written; only then are the new and the open runs read. Runs whose host

@@ -1,5 +1,5 @@
-"""Topics: every subscriber gets each event once and in order, until a gap that says where to go on; whoever stalls costs
-the others nothing."""
+"""Topics: every subscriber gets each event once and in order, until a gap that says where to go on; whoever stalls
+costs the others nothing."""
 
 import asyncio
 

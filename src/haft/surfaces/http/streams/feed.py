@@ -1,4 +1,4 @@
-"""The feed: what changes in the workspaces of a server, for the pages of the console and for programs like them.
+"""The feed: what changes in the workspaces of a server, for the pages of the console and for other programs.
 
 Every event has an id of this feed. The latest events are kept for a while, so that a client that comes back misses
 nothing. If it missed more, or if the server began anew, it gets a `gap` without a number, and loads its page again.
@@ -7,6 +7,7 @@ nothing. If it missed more, or if the server began anew, it gets a `gap` without
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import time
 from collections import deque
@@ -15,11 +16,12 @@ from typing import TYPE_CHECKING, Final
 
 from haft.service import StateNews
 from haft.surfaces.http.streams import chunks
-from haft.surfaces.http.streams.feed_events import FeedEvent, FeedView, feed_events
+from haft.surfaces.http.streams.feed_events import FeedEvent, feed_events
 from haft.surfaces.http.streams.topics import Published, Topic, parts
 
 if TYPE_CHECKING:
     from haft.service import ToolService
+    from haft.surfaces.http.streams.feed_events import FeedView
     from haft.surfaces.http.streams.stream import Stream
 
 KEPT_BYTES: Final = 500_000
@@ -27,15 +29,17 @@ KEPT_BYTES: Final = 500_000
 IDLE_SECONDS: Final = 60.0
 """How long the feed goes on without subscribers, so that a page that is loaded again misses nothing."""
 
-__all__ = ["Feed", "FeedView"]
-
 
 class Feed:
     """The feed of all workspaces: one topic, of which each subscriber sees a part."""
 
     def __init__(self, services: Mapping[str, ToolService]) -> None:
         self._services = services
-        self._names = {service.workspace: name for name, service in services.items()}
+        self._names = {
+            path: name
+            for name, service in services.items()
+            for path in (service.workspace, os.path.realpath(service.workspace))  # Requests have the second.
+        }
         self.topic = Topic(self._gap)
         self._kept: deque[Published] = deque()
         self._kept_bytes = 0

@@ -1,9 +1,9 @@
 """The hub: reads what happens in the workspaces of a server, and lets it leave to all streams 40 times a second.
 
-There are two kinds of streams. The stream of a run has its events under their own numbers: a client that comes back goes
-on after the last one it has, even after a restart of the server, because the events are read from the disk until the
-client has caught up with the topic of the run. The feed has what changes in workspaces: runs, requests, tools, and the
-events of the runs that a page shows.
+There are two kinds of streams. The stream of a run has its events under their own numbers: a client that comes back
+goes on after the last one it has, even after a restart of the server, because the events are read from the disk until
+the client has caught up with the topic of the run. The feed has what changes in workspaces: runs, requests, tools, and
+the events of the runs that a page shows.
 
 A run, or the state home, is read once for all subscribers. While nobody subscribes, the hub does nothing.
 """
@@ -13,18 +13,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Self
 
 from haft.contracts import HaftError
 from haft.surfaces.http.streams import chunks
-from haft.surfaces.http.streams.feed import Feed, FeedView
+from haft.surfaces.http.streams.feed import Feed
 from haft.surfaces.http.streams.run_topic import RunTopic
 from haft.surfaces.http.streams.stream import Stream
 
 if TYPE_CHECKING:
     from haft.contracts import RunId
     from haft.service import RunEvents, ToolService
+    from haft.surfaces.http.streams.feed_events import FeedView
 
 TICK_SECONDS: Final = 0.025
 ELSEWHERE_SECONDS: Final = 0.1
@@ -79,16 +80,15 @@ class Hub:
         view: FeedView,
         *,
         after: str | None = None,
-        shown_in: str = "",
-        runs: Mapping[str, int] | None = None,
+        runs: Iterable[tuple[str, str, int]] = (),
     ) -> Stream:
         """The feed as somebody sees it. `after` is the id of the last event of the feed that the client has, if it
-        comes back. `runs` are the runs of the workspace `shown_in` whose events are in it too, each with the number of
-        the last event that the client has."""
+        comes back. `runs` are runs whose events are in it too: of each, the name of its workspace, its id, and the
+        number of the last event that the client has. Whoever calls this has checked that the runs may be seen."""
         stream = Stream(self, owner)
         await self._feed.join(stream, view, after)
-        for run, seen in (runs or {}).items():
-            stream.follow(shown_in, self._services[shown_in].runs.events(run, seen))
+        for workspace, run, seen in runs:
+            stream.follow(workspace, self._services[workspace].runs.events(run, seen))
         return self._opened(stream)
 
     def _opened(self, stream: Stream) -> Stream:

@@ -89,8 +89,8 @@ class Subscriber:
             if self._ends_at_gap:
                 self.end()
             return topic.gap(first)
-        chunk, self._last = self._last, None
-        return chunk
+        last, self._last = self._last, None
+        return last
 
     async def wait(self) -> None:
         """Wait until there may be something to take, or the subscriber is over."""
