@@ -1,15 +1,10 @@
-"""The console: pages for people."""
+"""The console: the web pages on which people see what agents do, answer their calls, and take back what they changed.
 
-from __future__ import annotations
+The server renders every page whole (`pages/`, `templates/`), and each has its own address, filters included. The
+pages' JavaScript (`static/js/`) adds keys, live updates and answers, all through the API: `routes` has only GET.
+Everything that a tool or an agent wrote is text: `written` makes HTML of it, and nothing else does.
+"""
 
-from typing import TYPE_CHECKING
+from haft.surfaces.http.console.routes import routes
 
-if TYPE_CHECKING:
-    from starlette.routing import BaseRoute
-
-    from haft.surfaces.http.server import Server
-
-
-def routes(server: Server) -> list[BaseRoute]:
-    """The routes."""
-    return []
+__all__ = ["routes"]
