@@ -125,7 +125,7 @@ if TYPE_CHECKING:
         new_run_id,
         new_thread_id,
     )
-    from haft.contracts.outcome import NO_LIMITS, OUTCOME_FIELDS, UNAUDITED_FIELDS, Outcome, outcome_from
+    from haft.contracts.outcome import NO_LIMITS, OUTCOME_FIELDS, UNAUDITED_FIELDS, Outcome
     from haft.contracts.passed_variables import ALWAYS_PASSED, EVALUATED_VARIABLES, NETWORK_VARIABLES, PROXY_VARIABLES
     from haft.contracts.ports import (
         Command,
@@ -164,6 +164,7 @@ if TYPE_CHECKING:
     )
     from haft.contracts.server_marks import escaped_marks, marked_text
     from haft.contracts.states import NEXT_STATUSES, STATUSES, TERMINAL, Status
+    from haft.contracts.stored_outcome import confinement_from, decision_from, outcome_from, time_from
     from haft.contracts.tool import (
         DELEGATES,
         Answer,
@@ -211,7 +212,7 @@ else:
                 "BatchId HostId RUN_ID RunId ThreadId ToolName "
                 "clean_tool_name is_batch_id is_tool_name new_batch_id new_host_id new_run_id new_thread_id"
             ),
-            "outcome": "UNAUDITED_FIELDS NO_LIMITS OUTCOME_FIELDS Outcome outcome_from",
+            "outcome": "UNAUDITED_FIELDS NO_LIMITS OUTCOME_FIELDS Outcome",
             "passed_variables": "EVALUATED_VARIABLES ALWAYS_PASSED NETWORK_VARIABLES PROXY_VARIABLES",
             "ports": (
                 "DescribeLauncher Command Definitions EndedChild Environment Environments Exit Launcher "
@@ -225,6 +226,7 @@ else:
             "secrets": "MARK MaskedStream NO_SECRETS MIN_SECRET_LENGTH Secrets named_secrets says_secret texts_in",
             "server_marks": "escaped_marks marked_text",
             "states": "NEXT_STATUSES STATUSES Status TERMINAL",
+            "stored_outcome": "confinement_from decision_from outcome_from time_from",
             "tool": (
                 "DELEGATES Answer AnswerBasis DiscoveredTool Effects Hosting Kind Listing "
                 "Provenance RenamedTool State TaskSupport Tool ToolResult ToolSpec configured"
