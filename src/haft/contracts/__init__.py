@@ -183,6 +183,7 @@ if TYPE_CHECKING:
         ToolSpec,
         configured,
     )
+    from haft.contracts.trace import Trace, callers_trace, in_trace, parse_traceparent
     from haft.contracts.variables import names_read, names_reported_missing, why_not_granted, withheld
 else:
     __getattr__ = face(
@@ -231,6 +232,7 @@ else:
                 "DELEGATES Answer AnswerBasis DiscoveredTool Effects Hosting Kind Listing "
                 "Provenance RenamedTool State TaskSupport Tool ToolResult ToolSpec configured"
             ),
+            "trace": "Trace callers_trace in_trace parse_traceparent",
             "variables": "names_reported_missing names_read why_not_granted withheld",
             "conditions": "CallFaults Clock NO_CONDITIONS STAND_INS Conditions StandIns",
             "confinement": (

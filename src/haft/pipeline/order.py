@@ -89,6 +89,7 @@ from haft.pipeline.footprints import Footprints
 from haft.pipeline.output_buffer import OutputStore
 from haft.pipeline.questions import Answerable, Questions
 from haft.pipeline.run import Run
+from haft.pipeline.run_watcher import RunWatcher
 from haft.pipeline.stages import (
     ApplyLimits,
     Approve,
@@ -186,6 +187,8 @@ class Dependencies:
     """`ToolService.call`, for tools that call other tools."""
     conditions: Conditions = NO_CONDITIONS
     """What a test changes."""
+    watcher: RunWatcher | None = None
+    """Is told about every run, for traces and metrics."""
 
 
 def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: UntrustedCalls) -> tuple[Stage, ...]:
