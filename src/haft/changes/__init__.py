@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from haft.changes.diff.blame import BlamedLine, Origin, blame
     from haft.changes.diff.difference import FileDifference, difference, differences
     from haft.changes.diff.diffstat import stat_lines
+    from haft.changes.diff.person_diff import diff_text
     from haft.changes.engine_selector import EngineSelector, Transaction
     from haft.changes.engines.observed import ObservedFiles
     from haft.changes.engines.scope import Scope
     from haft.changes.engines.session import SessionTransaction, WritesBetweenCalls
     from haft.changes.guard.guard import offences
-    from haft.changes.held_changes import apply, drop
+    from haft.changes.held_changes import apply, chosen_paths, drop
     from haft.changes.held_files import hold_files
     from haft.changes.kept_changes import ChangeSet, KeptChanges
     from haft.changes.ledger import Ledger, Row
@@ -71,6 +72,7 @@ else:
             "diff.blame": "BlamedLine Origin blame",
             "diff.difference": "FileDifference difference differences",
             "diff.diffstat": "stat_lines",
+            "diff.person_diff": "diff_text",
             "engines.observed": "ObservedFiles",
             "engines.scope": "Scope",
             "engines.session": "SessionTransaction WritesBetweenCalls",
@@ -86,7 +88,7 @@ else:
             "published.views": "View Views exempt",
             "recovery": "recover recover_left_commits take_back_published",
             "reversal": "ReversalResult preview_reversal reverse",
-            "held_changes": "apply drop",
+            "held_changes": "apply chosen_paths drop",
             "store.blobs": "Blobs",
             "store.bounds": "Bounds is_due",
             "store.store": "PruneResult Store",
