@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         ERROR_CODES,
         EXIT_CODES,
         AmbiguousRun,
+        AnsweredBefore,
         BadApprover,
         BadBatchApprover,
         BadConfig,
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
         Rejected,
         SandboxDenied,
         ScratchFull,
+        ShownHasChanged,
         StartFailed,
         StorageFailed,
         TimedOut,
@@ -183,6 +185,7 @@ if TYPE_CHECKING:
         ToolSpec,
         configured,
     )
+    from haft.contracts.trace import Trace, callers_trace, in_trace, parse_traceparent
     from haft.contracts.variables import names_read, names_reported_missing, why_not_granted, withheld
 else:
     __getattr__ = face(
@@ -195,12 +198,13 @@ else:
             "Approver DecidedPart Decision Delegation Scope",
             "renamed_fields": "with_current_names",
             "errors": (
-                "AmbiguousRun BadApprover BadBatchApprover BadConfig BadUsage Bug Busy CallError Conflict Deadlock "
+                "AmbiguousRun AnsweredBefore BadApprover BadBatchApprover BadConfig BadUsage Bug Busy CallError "
+                "Conflict Deadlock "
                 "DependencyFailed ERROR_CODES EXIT_CODES Failure HaftError InvalidArguments LeaseLost LimitExceeded "
                 "MachineError "
                 "NeedsBuild NeedsPerson NotCovered NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient "
-                "Rejected ScratchFull StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownEnd "
-                "UnknownRequest UnknownRun UnknownTool UnknownWorkspace SandboxDenied near_miss"
+                "Rejected ScratchFull ShownHasChanged StartFailed StorageFailed TimedOut ToolFailed Unconfined "
+                "UnknownEnd UnknownRequest UnknownRun UnknownTool UnknownWorkspace SandboxDenied near_miss"
             ),
             "events": "Event EventType iso_time",
             "failure_lines": "error_or_last_line error_line without_progress",
@@ -231,6 +235,7 @@ else:
                 "DELEGATES Answer AnswerBasis DiscoveredTool Effects Hosting Kind Listing "
                 "Provenance RenamedTool State TaskSupport Tool ToolResult ToolSpec configured"
             ),
+            "trace": "Trace callers_trace in_trace parse_traceparent",
             "variables": "names_reported_missing names_read why_not_granted withheld",
             "conditions": "CallFaults Clock NO_CONDITIONS STAND_INS Conditions StandIns",
             "confinement": (
