@@ -90,16 +90,30 @@ class ServerConnection:
         query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
         key: str | None = None,
+        is_repeatable: bool = False,
         waits: float | None = None,
     ) -> Any:
-        """Make a request below `/api/v1`, and return the JSON of the answer. `key` makes it safe to send the request
-        twice; without it, only a GET is sent again after the server may have seen it. `waits` is how many seconds the
-        server may take to answer, if it waits for a call."""
-        response = await self._answered(method, path, query=query, body=body, key=key, waits=waits)
+        """Make a request below `/api/v1`, and return the JSON of the answer. A GET, a request with a `key`, and one
+        that `is_repeatable`, is sent again after the server may have seen it. `waits` is how many seconds the server
+        may take to answer, if it waits for a call."""
+        response = await self._answered(
+            method,
+            path,
+            query=query,
+            body=body,
+            key=key,
+            is_repeatable=is_repeatable or method == "GET" or key is not None,
+            waits=waits,
+        )
         try:
             return orjson.loads(response.content)
         except ValueError:
             raise error_from(response.status_code, response.content) from None
+
+    async def ask_dated(self, path: str) -> tuple[Any, str | None]:
+        """The JSON of an answer, and the time that the server has."""
+        response = await self._answered("GET", path, query=None, body=None, key=None, is_repeatable=True, waits=None)
+        return orjson.loads(response.content), response.headers.get("date")
 
     async def _answered(
         self,
@@ -109,6 +123,7 @@ class ServerConnection:
         query: Mapping[str, Any] | None,
         body: Mapping[str, Any] | None,
         key: str | None,
+        is_repeatable: bool,
         waits: float | None,
     ) -> httpx2.Response:
         client = self._others if waits is None else self._calls
@@ -116,7 +131,9 @@ class ServerConnection:
         content = None if body is None else written(body)
         if content is not None:
             headers["content-type"] = "application/json"
-        timeout = httpx2.Timeout(self._seconds + (waits or 0.0), connect=min(_CONNECT_SECONDS, self._seconds), pool=None)
+        timeout = httpx2.Timeout(
+            self._seconds + (waits or 0.0), connect=min(_CONNECT_SECONDS, self._seconds), pool=None
+        )
         pauses = Pauses(self.retry_seconds)
         while True:
             if client is None or client.is_closed:
@@ -127,7 +144,7 @@ class ServerConnection:
                 )
             except httpx2.RequestError as error:
                 is_unseen = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
-                if is_unseen or method == "GET" or key is not None:
+                if is_unseen or is_repeatable:
                     await pauses.wait_or_raise(self._unreachable(error))
                     continue
                 raise self._unreachable(error) from None

@@ -69,4 +69,3 @@ _KINDS: Final[dict[str, type[HaftError]]] = dict(_kinds(HaftError))
 def is_told_to_wait(status: int) -> bool:
     """Whether a status means that the server did nothing, and should be asked again later."""
     return status in (429, 502, 503)
-

@@ -80,6 +80,7 @@ class RemoteRun:
         self._ended = asyncio.Event()
         self._begun = asyncio.Event()
         """Set once the server knows the run, or will never know it."""
+        self.is_own = is_own
         self._is_heard = not is_own
         """Whether the server has told anything about the run."""
         self._starting: asyncio.Task[None] | None = None
@@ -93,8 +94,15 @@ class RemoteRun:
     def id(self) -> RunId:
         """The id. That of an undo, redo, apply or drop is known once the server has answered: see `accepted`."""
         if self._id is None:
-            raise self._error or BadUsage("the server makes the id of this run: `await run.accepted()`, or await the run")
+            raise self._error or BadUsage(
+                "the server makes the id of this run: `await run.accepted()`, or await the run"
+            )
         return self._id
+
+    @property
+    def has_id(self) -> bool:
+        """Whether the id is known already."""
+        return self._id is not None
 
     @property
     def outcome(self) -> Outcome | None:
@@ -256,7 +264,7 @@ class RemoteRun:
         while self._outcome is None:
             knows_run = self._begun.is_set()
             try:
-                answer = await self._context.connection.ask("POST", f"{self._path}/cancel", key=f"cancel-{self.id}")
+                answer = await self._context.connection.ask("POST", f"{self._path}/cancel", is_repeatable=True)
             except UnknownRun:
                 if knows_run:
                     raise
