@@ -131,7 +131,8 @@ class RemoteChanges:
     def undo(
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
     ) -> RemoteRun:
-        """Undo the changes of runs: see `ToolService.undo`. What the server refuses is raised when the run is awaited."""
+        """Undo the changes of runs: see `ToolService.undo`. What the server refuses is raised when the run is
+        awaited."""
         self._host.check_who(who)
         return self._reverse("undo", runs, thread=thread, force=force)
 
@@ -238,8 +239,8 @@ class RemoteTools:
         """Not for a service on a server."""
         raise not_remote(
             "add",
-            "Python tools run where the server is: put the tool there, or offer it from here as an MCP server, which the"
-            " server's configuration names in [providers]",
+            "Python tools run where the server is: put the tool there, or offer it from here as an MCP server, which"
+            " the server's configuration names in [providers]",
         )
 
     def remove(self, name: str) -> NoReturn:
@@ -269,13 +270,13 @@ class RemoteBatches:
         body |= {"calls": [_call_json(call, default) for call in read], "runIds": [run.id for run in runs]}
         answer: asyncio.Future[dict[str, Any]] = asyncio.ensure_future(self._host.post("/batches", body, runs[0].id))
 
-        async def start(at: int, run: RemoteRun) -> None:
+        async def start(run: RemoteRun) -> None:
             found = await asyncio.shield(answer)
             batch.know(found["batch"])
-            run.take(found["outcomes"][at])
+            run.take(next(each for each in found["outcomes"] if each["run"] == run.id))
 
-        for at, run in enumerate(runs):
-            self._host.begin(run, lambda run, at=at: start(at, run))  # type: ignore[misc]  each has its place
+        for run in runs:
+            self._host.begin(run, start)
         return batch
 
     async def plan(self, calls: Iterable[Any], *, thread: str | None = None, cwd: str | None = None) -> BatchPlan:

@@ -30,7 +30,7 @@ T = TypeVar("T")
 async def call_tool(ask: Ask, given: CallGiven) -> Outcome:
     """Call a tool, and wait for the end of the call as long as the request says. If the client goes away meanwhile, the
     call goes on."""
-    return await outcome_of(ask, start_call(ask, given), given.wait)
+    return await outcome_of(ask, start_call(ask, given, cast("RunId | None", given.run_id)), given.wait)
 
 
 def start_call(ask: Ask, given: CallGiven, run_id: RunId | None = None) -> PipelineRun:
@@ -41,7 +41,13 @@ def start_call(ask: Ask, given: CallGiven, run_id: RunId | None = None) -> Pipel
         if above is None or above.call.who != ask.identity.name:
             raise BadUsage(f"`{given.parent}` cannot be the parent of a call: it is not a live run of yours")
     return ask.service.call(
-        given.tool, given.args, **_options(ask, given), parent=given.parent, trial=given.trial, run_id=run_id
+        given.tool,
+        given.args,
+        **_options(ask, given),
+        parent=given.parent,
+        trial=given.trial,
+        pauses=given.pauses,
+        run_id=run_id,
     )
 
 
@@ -83,7 +89,7 @@ async def ended_within(awaited: Awaitable[T], seconds: float) -> T | None:
 
 async def start_batch(ask: Ask, given: BatchGiven) -> BatchAnswer:
     """Make several calls at once, with the effects of their order."""
-    return await outcomes_of(ask, start_calls(ask, given), given.wait)
+    return await outcomes_of(ask, start_calls(ask, given, cast("list[RunId] | None", given.run_ids)), given.wait)
 
 
 def start_calls(ask: Ask, given: BatchGiven, run_ids: list[RunId] | None = None) -> BatchRun:
