@@ -143,11 +143,15 @@ class SyncRun:
             return aiter(self._run)
 
         events = asyncio.run_coroutine_threadsafe(subscribe(), self._loop).result()
-        while True:
-            try:
-                yield asyncio.run_coroutine_threadsafe(anext(events), self._loop).result()
-            except StopAsyncIteration:
-                return
+        try:
+            while True:
+                try:
+                    yield asyncio.run_coroutine_threadsafe(_next(events), self._loop).result()
+                except StopAsyncIteration:
+                    return
+        finally:
+            if self._loop.is_running():
+                asyncio.run_coroutine_threadsafe(events.aclose(), self._loop).result()
 
     def cancel(self) -> bool:
         async def cancel() -> bool:

@@ -49,6 +49,19 @@ class Loop:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout)
 
 
+    def iterate(self, begin):
+        items = self.wait(_plain(begin))
+        try:
+            while True:
+                try:
+                    yield self.wait(_next(items))
+                except StopAsyncIteration:
+                    return
+        finally:
+            if self.loop.is_running():
+                self.wait(items.aclose())
+
+
 class AwaitedRun:
     def __init__(self, run, loop):
         self.run, self._loop = run, loop
@@ -63,12 +76,7 @@ class AwaitedRun:
         return self._loop.wait(_value(self.run.cancel))
 
     def __iter__(self):
-        events = self._loop.wait(_plain(lambda: aiter(self.run)))
-        while True:
-            try:
-                yield self._loop.wait(anext(events))
-            except StopAsyncIteration:
-                return
+        yield from self._loop.iterate(lambda: aiter(self.run))
 
 
 class Awaited:
@@ -89,9 +97,11 @@ class Awaited:
         return call
 
     def watch_tools(self):
-        catalogues = self._loop.wait(_plain(self._service.watch_tools))
-        while True:
-            yield self._loop.wait(anext(catalogues))
+        yield from self._loop.iterate(self._service.watch_tools)
+
+
+async def _next(items):
+    return await anext(items)
 
 
 async def _plain(work):

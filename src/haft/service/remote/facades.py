@@ -4,6 +4,7 @@ the embedded service's, and all that ask the server are awaited."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -78,6 +79,8 @@ class RemoteRuns:
         """The run with this id: a run to await if it has not ended, else its stored record."""
         live = self.live(run)
         if live is not None:
+            with contextlib.suppress(UnknownRun):  # The server may not know it yet.
+                await live.refresh()
             return live
         record = record_from(await self._host.ask("GET", f"/runs/{await self.whole_id(run)}"))
         if not record.is_open:
