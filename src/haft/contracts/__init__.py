@@ -66,6 +66,8 @@ if TYPE_CHECKING:
         Failure,
         HaftError,
         InvalidArguments,
+        KeyInUse,
+        KeyReused,
         LeaseLost,
         LimitExceeded,
         MachineError,
@@ -199,7 +201,7 @@ else:
                 "MachineError "
                 "NeedsBuild NeedsPerson NotCovered NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient "
                 "Rejected ScratchFull StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownEnd "
-                "UnknownRequest UnknownRun UnknownTool UnknownWorkspace SandboxDenied near_miss"
+                "UnknownRequest UnknownRun UnknownTool UnknownWorkspace KeyInUse KeyReused SandboxDenied near_miss"
             ),
             "events": "Event EventType iso_time",
             "failure_lines": "error_or_last_line error_line without_progress",

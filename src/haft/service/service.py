@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from haft.service.facades.audit import HostAudit
     from haft.service.facades.batches import BatchRun, HostBatches
     from haft.service.facades.changes import HostChanges
+    from haft.service.facades.keyed_requests import HostKeyedRequests
     from haft.service.facades.paused_runs import HostPausedRuns
     from haft.service.facades.programs import HostPrograms
     from haft.service.facades.providers import HostProviders
@@ -192,6 +193,13 @@ class ToolService:
         from haft.service.facades.paused_runs import HostPausedRuns
 
         return HostPausedRuns(self._host)
+
+    @cached_property
+    def keyed_requests(self) -> HostKeyedRequests:
+        """Requests that a client may send twice, because it gave them a key."""
+        from haft.service.facades.keyed_requests import HostKeyedRequests
+
+        return HostKeyedRequests(self._host)
 
     @cached_property
     def tools(self) -> HostTools:

@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from haft.contracts import HaftError
 from haft.surfaces.http.api.ask import Ask
+from haft.surfaces.http.api.idempotency import HEADER, key_in
 from haft.surfaces.http.api.problems import HttpError, InvalidRequest, problem
 from haft.surfaces.http.api.table import ENDPOINTS
 from haft.surfaces.http.asgi import IDENTITY, TRACE
@@ -41,7 +42,7 @@ class ApiRoute(GuardedRoute):
     async def _answer(self, request: Request) -> Response:
         endpoint = self.described
         try:
-            ask = Ask(self._server, request.scope[IDENTITY])
+            ask = Ask(self._server, request.scope[IDENTITY], key=_key(endpoint, request))
             path = dict(request.path_params)
             if endpoint.is_in_workspace:
                 ask = ask.within(path.pop("workspace"))
@@ -52,6 +53,13 @@ class ApiRoute(GuardedRoute):
         if isinstance(answer, AsyncIterator):
             return StreamingResponse(answer, endpoint.status, media_type=endpoint.media_type)
         return Response(orjson.dumps(answer), endpoint.status, media_type=endpoint.media_type)
+
+
+def _key(endpoint: Endpoint, request: Request) -> str | None:
+    key = key_in(request.headers.getlist(HEADER))
+    if key is not None and not endpoint.takes_key:
+        raise HttpError("invalid-request", f"`{endpoint.name}` takes no `{HEADER}`")
+    return key
 
 
 async def given_in(endpoint: Endpoint, request: Request, path: dict[str, Any]) -> Any:
