@@ -5,9 +5,10 @@ import concurrent.futures
 
 import httpx
 import pytest
-from .conftest import serving
 
 from haft import tool
+
+from .conftest import serving
 
 W = "/api/v1/workspaces/default"
 CALL = {"tool": "count", "args": {"word": "a"}}

@@ -1,15 +1,9 @@
-"""The event streams."""
+"""The event streams: one hub reads what happens, serialises each event once, and hands it to all subscribers.
 
-from __future__ import annotations
+`hub` ticks; `run_topic` and `feed` read what happens; `topics` hands it to subscribers, each with a bound; `stream` is
+what one client gets, and `routes` answers its request.
+"""
 
-from typing import TYPE_CHECKING
+from haft.surfaces.http.streams.routes import stream_routes as routes
 
-if TYPE_CHECKING:
-    from starlette.routing import BaseRoute
-
-    from haft.surfaces.http.server import Server
-
-
-def routes(server: Server) -> list[BaseRoute]:
-    """The routes."""
-    return []
+__all__ = ["routes"]
