@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 from pydantic import ValidationError
@@ -11,11 +11,14 @@ from starlette.responses import Response, StreamingResponse
 
 from haft.contracts import HaftError
 from haft.surfaces.http.api.ask import Ask
+from haft.surfaces.http.api.endpoint import PREFIX
 from haft.surfaces.http.api.idempotency import HEADER, key_in
 from haft.surfaces.http.api.problems import HttpError, InvalidRequest, problem
 from haft.surfaces.http.api.table import ENDPOINTS
 from haft.surfaces.http.asgi import IDENTITY, TRACE
 from haft.surfaces.http.rules import GuardedRoute, Rule
+
+DOCUMENT: Final = f"{PREFIX}/openapi.json"
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -27,7 +30,13 @@ if TYPE_CHECKING:
 
 def routes(server: Server) -> list[BaseRoute]:
     """A route for each endpoint."""
-    return [ApiRoute(server, endpoint) for endpoint in ENDPOINTS]
+    return [*(ApiRoute(server, endpoint) for endpoint in ENDPOINTS), GuardedRoute(DOCUMENT, _document, rule=Rule())]
+
+
+async def _document(_request: Request) -> Response:
+    from haft.surfaces.http.api.openapi import document
+
+    return Response(orjson.dumps(document()), media_type="application/json")
 
 
 class ApiRoute(GuardedRoute):
