@@ -67,6 +67,7 @@ class OidcSettings:
     issuer: str
     client_id: str
     client_secret: str | None = field(default=None, repr=False)
+    """None for a public client, which has only PKCE."""
     groups: Mapping[str, frozenset[Role]] = field(default_factory=dict)
     """The roles of each group."""
     groups_claim: str = "groups"
