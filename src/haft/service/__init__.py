@@ -99,7 +99,17 @@ if TYPE_CHECKING:
     from haft.service.paused_runs import request_cancel
     from haft.service.people.identity import Identity
     from haft.service.people.known_people import KnownPeople
-    from haft.service.people.roles import ACTIONS, ALLOWED, MEANING, NEVER_FOR_AGENTS, ROLES, Action, Kind, Role
+    from haft.service.people.roles import (
+        ACTIONS,
+        ALLOWED,
+        MEANING,
+        NEVER_FOR_A_PART,
+        NEVER_FOR_AGENTS,
+        ROLES,
+        Action,
+        Kind,
+        Role,
+    )
     from haft.service.people.sessions import LINK_SECONDS, Session, Sessions, SignInLinks
     from haft.service.people.tokens import ClientToken, Tokens
     from haft.service.permissions import (
@@ -178,7 +188,7 @@ else:
             "paused_runs": "request_cancel",
             "people.identity": "Identity",
             "people.known_people": "KnownPeople",
-            "people.roles": "ACTIONS ALLOWED MEANING NEVER_FOR_AGENTS ROLES Action Kind Role",
+            "people.roles": "ACTIONS ALLOWED MEANING NEVER_FOR_AGENTS NEVER_FOR_A_PART ROLES Action Kind Role",
             "people.sessions": "LINK_SECONDS Session Sessions SignInLinks",
             "people.tokens": "ClientToken Tokens",
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",

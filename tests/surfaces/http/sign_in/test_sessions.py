@@ -199,3 +199,17 @@ def test_the_page_has_no_inline_script_and_goes_nowhere_else(running):
         for elsewhere in ("//evil.example", "https://evil.example", "/\\evil.example", "/a\nb", "/sign-in?to=/"):
             assert "evil" not in client.get("/sign-in", params={"to": elsewhere}).text
         assert client.get("/sign-in/sign_in.js").headers["content-type"].startswith("text/javascript")
+
+
+def test_an_operator_sees_the_sessions_and_ends_one(running):
+    token = Tokens(running.home).add("rosa", ANA, kind="person", roles=["reader"])[1]
+    with browser(running) as operator, browser(running) as rosa:
+        signed_in(operator, new_link(running))
+        signed_in(rosa, token)
+        assert rosa.get("/api/v1/me").json()["roles"] == ["reader"]
+        assert rosa.get("/api/v1/sessions").status_code == 403
+        (session,) = [each for each in operator.get("/api/v1/sessions").json()["sessions"] if each["name"] == "rosa"]
+        assert session["how"] == "token" and rosa.post(f"/api/v1/sessions/{session['id']}/end").status_code == 403
+        assert operator.post(f"/api/v1/sessions/{session['id']}/end").json() == {"ended": session}
+        assert rosa.get("/api/v1/me").status_code == 401
+        assert operator.post(f"/api/v1/sessions/{session['id']}/end").status_code == 404
