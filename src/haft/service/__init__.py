@@ -140,7 +140,7 @@ if TYPE_CHECKING:
     from haft.service.rule_listing import is_all_there, listed_rules
     from haft.service.run_events import RunEvents
     from haft.service.sealed_states import SealedStates
-    from haft.service.served_workspaces import NamedWorkspace, ServedWorkspace, ServedWorkspaces
+    from haft.service.served_workspaces import DEFAULT_NAME, NamedWorkspace, ServedWorkspace, ServedWorkspaces
     from haft.service.service import ToolService
     from haft.service.state_news import News, StateNews
     from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts
@@ -213,7 +213,7 @@ else:
             "rule_listing": "is_all_there listed_rules",
             "run_events": "RunEvents",
             "sealed_states": "SealedStates",
-            "served_workspaces": "NamedWorkspace ServedWorkspace ServedWorkspaces",
+            "served_workspaces": "DEFAULT_NAME NamedWorkspace ServedWorkspace ServedWorkspaces",
             "service": "ToolService",
             "store": "StoreFacade Tidied",
             "suggestions": "Suggested add_line suggested",

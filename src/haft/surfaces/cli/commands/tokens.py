@@ -163,18 +163,10 @@ def _tell_sessions(options: Globals, sessions: Sessions) -> None:
     if options.json:
         facts([each.to_json() for each in found])
         return
-    table(
-        [
-            (
-                each.id,
-                each.name,
-                f"with {WITH[each.how]}",
-                f"since {clock(each.created_at)}",
-                f"until {clock(each.expires_at)}",
-            )
-            for each in found
-        ],
-        style_first="bold",
-    )
+    rows = [
+        (each.id, each.name, f"with {WITH[each.how]}", f"{clock(each.created_at)} until {clock(each.expires_at)}")
+        for each in found
+    ]
+    table(rows, style_first="bold")
     if not found and not options.quiet:
         say("nobody is signed in")
