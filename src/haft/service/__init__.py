@@ -99,7 +99,17 @@ if TYPE_CHECKING:
     from haft.service.paused_runs import request_cancel
     from haft.service.people.identity import Identity
     from haft.service.people.known_people import KnownPeople
-    from haft.service.people.roles import ACTIONS, ALLOWED, MEANING, NEVER_FOR_AGENTS, ROLES, Action, Kind, Role
+    from haft.service.people.roles import (
+        ACTIONS,
+        ALLOWED,
+        MEANING,
+        NEVER_FOR_A_PART,
+        NEVER_FOR_AGENTS,
+        ROLES,
+        Action,
+        Kind,
+        Role,
+    )
     from haft.service.people.sessions import LINK_SECONDS, Session, Sessions, SignInLinks
     from haft.service.people.tokens import ClientToken, Tokens
     from haft.service.permissions import (
@@ -130,7 +140,7 @@ if TYPE_CHECKING:
     from haft.service.rule_listing import is_all_there, listed_rules
     from haft.service.run_events import RunEvents
     from haft.service.sealed_states import SealedStates
-    from haft.service.served_workspaces import NamedWorkspace, ServedWorkspace, ServedWorkspaces
+    from haft.service.served_workspaces import DEFAULT_NAME, NamedWorkspace, ServedWorkspace, ServedWorkspaces
     from haft.service.service import ToolService
     from haft.service.state_news import News, StateNews
     from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts
@@ -178,7 +188,7 @@ else:
             "paused_runs": "request_cancel",
             "people.identity": "Identity",
             "people.known_people": "KnownPeople",
-            "people.roles": "ACTIONS ALLOWED MEANING NEVER_FOR_AGENTS ROLES Action Kind Role",
+            "people.roles": "ACTIONS ALLOWED MEANING NEVER_FOR_AGENTS NEVER_FOR_A_PART ROLES Action Kind Role",
             "people.sessions": "LINK_SECONDS Session Sessions SignInLinks",
             "people.tokens": "ClientToken Tokens",
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
@@ -203,7 +213,7 @@ else:
             "rule_listing": "is_all_there listed_rules",
             "run_events": "RunEvents",
             "sealed_states": "SealedStates",
-            "served_workspaces": "NamedWorkspace ServedWorkspace ServedWorkspaces",
+            "served_workspaces": "DEFAULT_NAME NamedWorkspace ServedWorkspace ServedWorkspaces",
             "service": "ToolService",
             "store": "StoreFacade Tidied",
             "suggestions": "Suggested add_line suggested",

@@ -102,6 +102,12 @@ def serving(directory: Path, *, workspaces=None, sign_in=None, **options):
         thread.join(60)
 
 
+@pytest.fixture(scope="session")
+def serve():
+    """`serving`, for tests in other directories."""
+    return serving
+
+
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
     """One server for all tests of a module."""
