@@ -54,6 +54,8 @@ class Trail:
         facts["digest"] = None if call.tool is None else call.tool.spec.digest
         if call.batch is not None:
             facts["batch"] = call.batch
+        if call.claim is not None:
+            facts["claim"] = call.claim
         if call.env:
             facts["env"] = sorted(call.env)
         if call.config:
