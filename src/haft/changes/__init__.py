@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from haft.changes.diff.blame import BlamedLine, Origin, blame
     from haft.changes.diff.difference import FileDifference, difference, differences
     from haft.changes.diff.diffstat import stat_lines
+    from haft.changes.diff.file_history import FileEdit, file_history
     from haft.changes.diff.person_diff import diff_text
     from haft.changes.engine_selector import EngineSelector, Transaction
     from haft.changes.engines.observed import ObservedFiles
@@ -72,6 +73,7 @@ else:
             "diff.blame": "BlamedLine Origin blame",
             "diff.difference": "FileDifference difference differences",
             "diff.diffstat": "stat_lines",
+            "diff.file_history": "FileEdit file_history",
             "diff.person_diff": "diff_text",
             "engines.observed": "ObservedFiles",
             "engines.scope": "Scope",

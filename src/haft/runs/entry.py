@@ -193,6 +193,7 @@ class RunRecord:
             **{name: record[name] for name in names},
             "batch": self.batch,
             "claim": self.record.get("claim"),
+            "trace": record.get("trace"),
             "host": self.host,
             "startedAt": iso_time(self.started_at),
             "endedAt": None if ended is None else iso_time(ended),

@@ -245,7 +245,7 @@ def _described(
     document = run.to_json()
     outcome = document["outcome"]
     yield styled(f"{run.id} {visible(run.tool)} {run.status}", "bold", sys.stdout)
-    for name in ("who", "thread", "parent", "workspace", "cwd", "digest", "claim"):
+    for name in ("who", "thread", "parent", "workspace", "cwd", "digest", "trace", "claim"):
         if document.get(name):
             yield visible(f"{AGENT_SAYS if name == 'claim' else name}: {document[name]}")
     yield "states:"

@@ -1,0 +1,11 @@
+"""The pages of the console, a module for each entry of the top bar. Each module has `PAGES`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from haft.surfaces.http.console.page import Page
+from haft.surfaces.http.console.pages import now
+
+PAGES: Final[tuple[Page, ...]] = (*now.PAGES,)
+"""All pages. Of two paths that both fit, the first counts."""

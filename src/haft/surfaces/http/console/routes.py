@@ -1,0 +1,74 @@
+"""The routes of the console: its pages, all of them GET, and its static files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from haft.contracts import HaftError
+from haft.surfaces.http.api.ask import Ask
+from haft.surfaces.http.api.problems import facts_of
+from haft.surfaces.http.asgi import IDENTITY, TRACE
+from haft.surfaces.http.console.page import Page, PageRequest, View
+from haft.surfaces.http.console.pages import PAGES
+from haft.surfaces.http.console.place import place_of
+from haft.surfaces.http.console.rendering import rendered
+from haft.surfaces.http.console.static_files import static_files
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+    from haft.surfaces.http.server import Server
+
+
+def routes(server: Server) -> list[BaseRoute]:
+    """All routes of the console."""
+
+    async def first(request: Request) -> Response:
+        """The first page: what happens now, in the first workspace that this person may enter."""
+        found = Ask(server, request.scope[IDENTITY]).workspaces()
+        if not found:
+            return rendered("nowhere.html", {"who": request.scope[IDENTITY].name}, 403)
+        return RedirectResponse(f"/w/{found[0].name}/now", 303)
+
+    async def workspace(request: Request) -> Response:
+        return RedirectResponse(f"/w/{request.path_params['workspace']}/now", 303)
+
+    return [
+        Route("/", first, methods=["GET"]),
+        Route("/w/{workspace}/", workspace, methods=["GET"]),
+        *(Route(f"/w/{{workspace}}{page.path}", _shown(server, page), methods=["GET"]) for page in PAGES),
+        Route("/static/{name:path}", static_files().answer, methods=["GET"]),
+    ]
+
+
+def _shown(server: Server, page: Page) -> Callable[[Request], Awaitable[Response]]:
+    """The endpoint of a page."""
+
+    async def endpoint(request: Request) -> Response:
+        began = time.time()
+        parameters = dict(request.path_params)
+        ask = Ask(server, request.scope[IDENTITY])
+        try:
+            ask = ask.within(parameters.pop("workspace"))
+            asked = PageRequest(ask, parameters, request.query_params)
+            view = await page.show(asked)
+        except HaftError as error:
+            view = _failed(error, request)
+        if view.go_to is not None:
+            return RedirectResponse(view.go_to, 303)
+        place = await place_of(ask, page.section, view.title, began)
+        return rendered(view.template, {"place": place, **view.facts}, view.status)
+
+    return endpoint
+
+
+def _failed(error: HaftError, request: Request) -> View:
+    """What a page shows instead of its content if it cannot be shown."""
+    facts = facts_of(error, request.scope.get(TRACE, ""))
+    return View("failed.html", facts["title"], {"problem": facts}, facts["status"])

@@ -1,0 +1,6 @@
+"""Signing in: with a token, with the link that a server prints, and with an identity provider."""
+
+from haft.surfaces.http.sign_in.authenticator import SignIn
+from haft.surfaces.http.sign_in.routes import sign_in_routes as routes
+
+__all__ = ["SignIn", "routes"]

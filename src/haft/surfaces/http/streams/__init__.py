@@ -1,0 +1,21 @@
+"""The event streams: one hub reads what happens, serialises each event once, and hands it to all subscribers.
+
+`hub` ticks; `run_topic` and `feed` read what happens; `topics` hands it to subscribers, each with a bound; `stream` is
+what one client gets, and `routes` answers its request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
+    from haft.surfaces.http.server import Server
+
+
+def routes(server: Server) -> list[BaseRoute]:
+    """The routes."""
+    from haft.surfaces.http.streams.routes import stream_routes
+
+    return stream_routes(server)
