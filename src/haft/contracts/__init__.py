@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Engine,
         path_to_json,
     )
+    from haft.contracts.claims import LONGEST_CLAIM, read_claim
     from haft.contracts.conditions import NO_CONDITIONS, STAND_INS, CallFaults, Clock, Conditions, StandIns
     from haft.contracts.confinement import (
         NO_CONFINEMENT,
@@ -195,6 +196,7 @@ else:
         {
             "attachment": "Attachment Unanswered",
             "call": "Call own_copy",
+            "claims": "LONGEST_CLAIM read_claim",
             "change": "Change ChangeKind Changes ChangesState ConflictingPath Engine NO_CHANGES UNTRACKED path_to_json",
             "decision": "Action RuleOffer ApprovalAnswer ApprovalRequest "
             "Approver DecidedPart Decision Delegation Scope",
