@@ -169,7 +169,7 @@ if TYPE_CHECKING:
     )
     from haft.contracts.server_marks import escaped_marks, marked_text
     from haft.contracts.states import NEXT_STATUSES, STATUSES, TERMINAL, Status
-    from haft.contracts.stored_outcome import confinement_from, decision_from, outcome_from, time_from
+    from haft.contracts.stored_outcome import confinement_from, decision_from, outcome_from, path_from, time_from
     from haft.contracts.tool import (
         DELEGATES,
         Answer,
@@ -235,7 +235,7 @@ else:
             "secrets": "MARK MaskedStream NO_SECRETS MIN_SECRET_LENGTH Secrets named_secrets says_secret texts_in",
             "server_marks": "escaped_marks marked_text",
             "states": "NEXT_STATUSES STATUSES Status TERMINAL",
-            "stored_outcome": "confinement_from decision_from outcome_from time_from",
+            "stored_outcome": "confinement_from decision_from outcome_from path_from time_from",
             "tool": (
                 "DELEGATES Answer AnswerBasis DiscoveredTool Effects Hosting Kind Listing "
                 "Provenance RenamedTool State TaskSupport Tool ToolResult ToolSpec configured"
