@@ -98,6 +98,13 @@ def serving(directory: Path, *, workspaces=None, **options):
         thread.join(60)
 
 
+@pytest.fixture
+def serve(tmp_path):
+    """`serve(**options)` starts a server of its own for a test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **options: stack.enter_context(serving(tmp_path, **options))
+
+
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
     """One server for all tests of a module."""
