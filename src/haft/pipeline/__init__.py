@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from haft.pipeline.run_watcher import RunWatcher, Step
     from haft.pipeline.stages.decide import Decide
     from haft.pipeline.stages.record import Durability
+    from haft.pipeline.stages.review import ApplyApproved
 else:
     __getattr__ = face(
         __name__,
@@ -37,5 +38,6 @@ else:
             "run_watcher": "RunWatcher Step",
             "stages.decide": "Decide",
             "stages.record": "Durability",
+            "stages.review": "ApplyApproved",
         },
     )

@@ -30,7 +30,7 @@ from haft.contracts import (
     Workspace,
     evolve,
 )
-from haft.pipeline.observer import Observer
+from haft.pipeline.observer import Observer, RunObserver
 from haft.pipeline.pauses import Pausing
 from haft.values import dataclass
 
@@ -74,6 +74,8 @@ class RunRecorder(Protocol):
 
     def on_event(self, run: Run, event: Event) -> None: ...
 
+    def save(self, run: Run) -> None: ...
+
 
 class _NoRecorder:
     """The recorder of a draft (see `Run.draft`): it ignores everything."""
@@ -81,6 +83,8 @@ class _NoRecorder:
     def on_status(self, run: Run) -> None: ...
 
     def on_event(self, run: Run, event: Event) -> None: ...
+
+    def save(self, run: Run) -> None: ...
 
 
 _NO_RECORDER: Final = _NoRecorder()
@@ -168,7 +172,7 @@ class Run:
         """The facts that belong to the current status."""
         self._next_seq = 1
         self._recorder = recorder
-        self._observers: list[Observer] = []
+        self._observers: list[RunObserver] = []
         self._waiters: list[asyncio.Future[Outcome]] = []
         self._outcome: Outcome | None = None
         self._task: asyncio.Task[None] | None = None
@@ -222,7 +226,22 @@ class Run:
         else:
             observer.put(self._outcome_event(self._outcome))
             observer.end()
-        return observer.events(self._forget)
+        return observer.events(self.forget)
+
+    def observe(self, observer: RunObserver) -> None:
+        """Tell this observer all events from now on. It is told nothing more about a run that has ended."""
+        if self._outcome is None:
+            self._observers.append(observer)
+
+    def forget(self, observer: RunObserver) -> None:
+        """Tell this observer nothing more."""
+        if observer in self._observers:
+            self._observers.remove(observer)
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the latest event, except for the outcome, which has the next number."""
+        return self._next_seq - 1
 
     def cancel(self, by: Principal | None = None) -> bool:
         """Cancel the run, which goes to `cancellation-requested`. Returns False if the run had already ended. The audit
@@ -238,6 +257,12 @@ class Run:
             # recorded.
             self.set_status("cancellation-requested")
         return True
+
+    def save(self) -> None:
+        """Save the run as it is now, because somebody gets its id and may ask another process for it. Raises
+        `StorageFailed`."""
+        if self._outcome is None:
+            self._recorder.save(self)
 
     async def pause_or_outcome(self) -> Pause | Outcome:
         """Wait until the call, or a call below it, needs approval, or until the run has ended. Only for a call that was
@@ -397,10 +422,6 @@ class Run:
     def _publish(self, event: Event) -> None:
         for observer in self._observers:
             observer.put(event)
-
-    def _forget(self, observer: Observer) -> None:
-        if observer in self._observers:
-            self._observers.remove(observer)
 
     def __repr__(self) -> str:
         return f"<Run {self.id} {self.call.name} {self.status}>"

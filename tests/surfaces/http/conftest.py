@@ -16,7 +16,8 @@ from haft import Principal
 from haft.service import ServedWorkspaces, StateHome, Tokens
 from haft.surfaces.http.app import application
 from haft.surfaces.http.server import Server
-from haft.surfaces.http.sign_in.bearer import BearerTokens
+from haft.surfaces.http.sign_in import SignIn
+from haft.surfaces.http.streams.hub import Hub
 
 
 @dataclass
@@ -29,14 +30,14 @@ class Running:
     server: Server
     loop: asyncio.AbstractEventLoop
 
-    def token(self, name: str = "ann") -> str:
-        """A new token of this name."""
-        return Tokens(self.home).add(name, Principal("tester"))[1]
+    def token(self, name: str = "ann", **rights) -> str:
+        """A new token of this name. `rights` are those of `Tokens.add`: kind, roles, workspaces, tools, seconds."""
+        return Tokens(self.home).add(name, Principal("tester"), **rights)[1]
 
-    def client(self, name: str = "ann", **options) -> httpx.Client:
+    def client(self, name: str = "ann", **rights) -> httpx.Client:
         """A client with a token of its own."""
-        headers = {"Authorization": f"Bearer {self.token(name)}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False, **options)
+        headers = {"Authorization": f"Bearer {self.token(name, **rights)}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False)
 
     def run(self, awaitable):
         """The result of something that is awaited in the loop of the server."""
@@ -44,12 +45,14 @@ class Running:
 
 
 @contextlib.contextmanager
-def serving(directory: Path, *, workspaces=None, **options):
+def serving(directory: Path, *, workspaces=None, sign_in=None, **options):
     """A running server over `directory/workspace` and `directory/home`. `options` are those of `ToolService.open`."""
     workspace, home = directory / "workspace", directory / "home"
     workspace.mkdir(exist_ok=True)
     started: dict = {}
     ready = threading.Event()
+
+    options["settings"] = {"approval.expires_seconds": 600.0, **options.get("settings", {})}
 
     async def main():
         opening = (
@@ -57,8 +60,9 @@ def serving(directory: Path, *, workspaces=None, **options):
             if workspaces
             else ServedWorkspaces.only(workspace, home=home, **options)
         )
-        async with opening as opened:
-            server = Server(opened, BearerTokens(Tokens(home)), StateHome(str(home)))
+        async with opening as opened, contextlib.AsyncExitStack() as hubs:
+            server = Server(opened, (sign_in or SignIn)(StateHome(str(home))), StateHome(str(home)))
+            server.hub = await hubs.enter_async_context(Hub({each.name: each.service for each in opened}))
             guard = application(server)
             listening = socket.create_server(("127.0.0.1", 0))
             config = uvicorn.Config(guard, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=2)
