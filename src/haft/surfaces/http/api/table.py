@@ -6,8 +6,9 @@ from typing import Final
 
 from haft.surfaces.http.api.endpoint import IN_WORKSPACE as W
 from haft.surfaces.http.api.endpoint import Endpoint
-from haft.surfaces.http.api.operations import calls, runs, tools
+from haft.surfaces.http.api.operations import calls, files, runs, tools
 from haft.surfaces.http.api.types.calls import CallGiven, Outcome
+from haft.surfaces.http.api.types.files import Blame, FileGiven, FileHistory, HistoryGiven
 from haft.surfaces.http.api.types.runs import RunPage, RunQuery
 from haft.surfaces.http.api.types.tools import ToolList, ToolsGiven
 
@@ -40,6 +41,27 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     ),
     Endpoint(
         "listRuns", "GET", f"{W}/runs", "see-own-runs", runs.list_runs, RunQuery, RunPage, "The runs, newest first"
+    ),
+    Endpoint(
+        "listFileHistory",
+        "GET",
+        f"{W}/files/history",
+        "see-all-runs",
+        files.list_file_history,
+        HistoryGiven,
+        FileHistory,
+        "The last changes of a file",
+    ),
+    Endpoint(
+        "blameFile",
+        "GET",
+        f"{W}/files/blame",
+        "see-all-runs",
+        files.blame_file,
+        FileGiven,
+        Blame,
+        "The lines of a file, each with the run that wrote it",
+        codes=("bad-usage",),
     ),
 )
 BY_NAME: Final = {endpoint.name: endpoint for endpoint in ENDPOINTS}

@@ -115,7 +115,7 @@ function labelled(inner, schema, name, isRequired) {
   const words = element("span", { class: "key" }, name);
   const more = isRequired ? element("span", { class: "needed" }, "required") : null;
   const title = control ? element("label", { for: id }, words, more) : element("div", { class: "label" }, words, more);
-  return element("div", { class: inner.isGroup ? "f group" : "f" }, title, about, inner.node, problem);
+  return element("div", { class: `input${inner.isGroup ? " group" : inner.isTick ? " ticked" : ""}` }, title, about, inner.node, problem);
 }
 
 function hintOf(schema) {
@@ -224,6 +224,7 @@ function booleanField(schema, isRequired) {
   return {
     node: element("span", { class: "tick" }, control),
     control,
+    isTick: true,
     value: () => (control.checked === (schema.default ?? null) && !isRequired ? undefined : control.checked),
     fill(value) {
       control.checked = value ?? (schema.default === true);

@@ -3,6 +3,7 @@
 import "./frame.js";
 import "./clocks.js";
 import "./keys.js";
+import "./tools.js";
 import { startShown } from "./dom.js";
 
 startShown();

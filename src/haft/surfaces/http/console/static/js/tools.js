@@ -10,7 +10,7 @@ whenShown("[data-tool-form]", (root) => {
   const tool = root.dataset.toolForm;
   const form = schemaForm($("[data-fields]", root), JSON.parse(root.dataset.schema), JSON.parse(root.dataset.value || "{}"));
   const raw = $("[data-raw]", root);
-  const toggles = { form: $("[data-mode=form]", root), raw: $("[data-mode=raw]", root) };
+  const toggles = { form: $("[data-mode=form]"), raw: $("[data-mode=raw]") };
   const said = $("[data-said]", root);
   const decided = $("[data-decided]");
   let isRaw = false;
