@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         UnknownRequest,
         UnknownRun,
         UnknownTool,
+        UnknownWorkspace,
         near_miss,
     )
     from haft.contracts.events import Event, EventType, iso_time
@@ -198,7 +199,7 @@ else:
                 "MachineError "
                 "NeedsBuild NeedsPerson NotCovered NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient "
                 "Rejected ScratchFull StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownEnd "
-                "UnknownRequest UnknownRun UnknownTool SandboxDenied near_miss"
+                "UnknownRequest UnknownRun UnknownTool UnknownWorkspace SandboxDenied near_miss"
             ),
             "events": "Event EventType iso_time",
             "failure_lines": "error_or_last_line error_line without_progress",

@@ -25,7 +25,8 @@
     │   ├── BadUsage             bad-usage           exit 2
     │   │   └── AmbiguousRun     (several run ids begin with the given text)
     │   ├── UnknownRun           unknown-run         exit 2
-    │   └── UnknownRequest       unknown-request     exit 2
+    │   ├── UnknownRequest       unknown-request     exit 2
+    │   └── UnknownWorkspace     unknown-workspace   exit 2 (a server has no workspace with this name)
     ├── MachineError             the operator must repair the machine
     │   ├── StorageFailed        storage-failed      exit 1
     │   │   └── LeaseLost        (another process has taken over the runs of this host)
@@ -299,6 +300,15 @@ class UnknownRequest(PersonError):
         super().__init__(f"no request called `{name}` waits for an answer", hint="`haft inbox` lists the requests")
 
 
+class UnknownWorkspace(PersonError):
+    code = "unknown-workspace"
+    exit_code = 2
+
+    def __init__(self, name: str, near: str | None = None) -> None:
+        hint = f"did you mean `{near}`?" if near else "GET /api/v1/workspaces lists the workspaces that you may enter"
+        super().__init__(f"this server has no workspace called `{name}`", hint=hint)
+
+
 class MachineError(HaftError):
     """This machine failed or lacks something: its operator must repair it."""
 
@@ -402,6 +412,7 @@ EXIT_CODES: Final[dict[str, int]] = {
     "bad-usage": 2,
     "unknown-run": 2,
     "unknown-request": 2,
+    "unknown-workspace": 2,
     "rejected": 3,
     "timed-out": 4,
     "conflict": 5,

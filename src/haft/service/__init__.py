@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from haft.service.hooked_calls.tickets import Ticket, Tickets
     from haft.service.hooked_calls.variables import environment_key, environment_of
     from haft.service.housekeeping import bounds_of
+    from haft.service.identities import Action, Identity
     from haft.service.inbox import InboxFacade, Reply, answered_by, check_together, to_json
     from haft.service.living_clients import (
         Announcement,
@@ -96,6 +97,9 @@ if TYPE_CHECKING:
     from haft.service.output_pages import LONGEST_PAGE, OutputPage, output_lines, output_page
     from haft.service.own_file import OwnFile
     from haft.service.paused_runs import request_cancel
+    from haft.service.people.identity import Identity
+    from haft.service.people.roles import ACTIONS, ALLOWED, MEANING, NEVER_FOR_AGENTS, ROLES, Action, Kind, Role
+    from haft.service.people.tokens import ClientToken, Tokens
     from haft.service.permissions import (
         Replayed,
         missing_from,
@@ -123,13 +127,13 @@ if TYPE_CHECKING:
     from haft.service.rule_changes import RuleChange, RuleChanges
     from haft.service.rule_listing import is_all_there, listed_rules
     from haft.service.sealed_states import SealedStates
+    from haft.service.served_workspaces import NamedWorkspace, ServedWorkspace, ServedWorkspaces
     from haft.service.service import ToolService
     from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts
     from haft.service.store import StoreFacade, Tidied
     from haft.service.suggestions import Suggested, add_line, suggested
     from haft.service.sync import SyncToolService
     from haft.service.templates import TemplateState, really_inside, template_environments, template_state
-    from haft.service.tokens import ClientToken, Tokens
     from haft.service.tool_forms import LIST_FORMS, SINGLE_FORMS, accepted_schema, mcp_definition, tool_definitions
     from haft.service.tool_listing import ListedTools, approval_of, withheld_from
     from haft.service.transcripts import Transcript, TranscriptEntry, transcript_of
@@ -167,6 +171,9 @@ else:
             "output_pages": "LONGEST_PAGE OutputPage output_lines output_page",
             "own_file": "OwnFile",
             "paused_runs": "request_cancel",
+            "people.identity": "Identity",
+            "people.roles": "ACTIONS ALLOWED MEANING NEVER_FOR_AGENTS ROLES Action Kind Role",
+            "people.tokens": "ClientToken Tokens",
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
@@ -187,12 +194,13 @@ else:
             "rule_changes": "RuleChange RuleChanges",
             "rule_listing": "is_all_there listed_rules",
             "sealed_states": "SealedStates",
+            "identities": "Action Identity",
+            "served_workspaces": "NamedWorkspace ServedWorkspace ServedWorkspaces",
             "service": "ToolService",
             "store": "StoreFacade Tidied",
             "suggestions": "Suggested add_line suggested",
             "sync": "SyncToolService",
             "templates": "TemplateState really_inside template_environments template_state",
-            "tokens": "ClientToken Tokens",
             "transcripts": "Transcript TranscriptEntry transcript_of",
             "tool_forms": "LIST_FORMS SINGLE_FORMS accepted_schema mcp_definition tool_definitions",
             "tool_listing": "ListedTools approval_of withheld_from",

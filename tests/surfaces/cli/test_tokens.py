@@ -15,12 +15,31 @@ def test_a_client_without_a_token_is_told_how_to_get_one(haft):
     assert haft("tokens", "list", "--json").json == []
     assert "haft tokens add NAME" in haft("tokens", "list").err
     refused = haft("tokens", "revoke", "codex")
-    assert refused.code == 2 and "the client `codex` has no token" in refused.err
+    assert refused.code == 2 and "`codex` has no token" in refused.err
 
 
 def test_a_token_is_revoked_by_the_name_of_its_client(haft):
     haft("tokens", "add", "codex")
     assert haft("tokens", "add", "codex").code == 2
-    assert haft("tokens", "revoke", "codex").out == "the token of the client `codex` is revoked\n"
+    assert haft("tokens", "revoke", "codex").out == "the token of `codex` is revoked\n"
     assert haft("tokens", "list", "--json").json == []
     assert haft("tokens", "add", "codex", "-q").err == ""
+
+
+def test_a_persons_token_has_roles_an_end_and_bounds(haft):
+    added = haft(
+        *("tokens", "add", "ben", "--person", "--role", "caller", "--role", "approver", "--expires", "2h"),
+        *("--workspace-name", "web", "--tools", "read_*", "--json"),
+    ).json
+    assert (added["kind"], added["roles"]) == ("person", ["caller", "approver"])
+    assert (added["workspaces"], added["tools"]) == (["web"], ["read_*"])
+    assert added["createdAt"] < added["expiresAt"]
+    assert "good until" in haft("tokens", "list").out
+
+
+def test_an_agent_gets_no_role_that_approves(haft):
+    refused = haft("tokens", "add", "codex", "--role", "approver")
+    assert refused.code == 2 and "could then approve its own calls" in refused.err and "--person" in refused.err
+    assert haft("tokens", "add", "codex", "--role", "god").code == 2
+    assert haft("tokens", "add", "codex", "--expires", "soon").code == 2
+    assert haft("tokens", "list", "--json").json == []

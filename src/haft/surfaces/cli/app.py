@@ -255,11 +255,11 @@ APPROVAL: Final = LazyGroup(
 
 TOKENS: Final = LazyGroup(
     "tokens",
-    "Make, list and revoke the tokens with which MCP clients reach haft over HTTP.",
+    "Make, list and revoke the tokens with which agents and people reach haft over HTTP.",
     {
-        "add": ("tokens:add_token", "Make a token for a client, and print it once."),
-        "list": ("tokens:list_tokens", "List the clients that have a token."),
-        "revoke": ("tokens:revoke_token", "Make the token of a client invalid, at once."),
+        "add": ("tokens:add_token", "Make a token for an agent or a person, and print it once."),
+        "list": ("tokens:list_tokens", "List who has a token."),
+        "revoke": ("tokens:revoke_token", "Make a token invalid, at once."),
     },
 )
 

@@ -27,6 +27,14 @@ def since(text: str) -> float:
         ) from error
 
 
+def duration(text: str) -> float:
+    """The seconds of a span such as `30m` or `7d`."""
+    span = _AGO.fullmatch(text.strip())
+    if span is None or float(span[1]) == 0:
+        raise BadUsage(f"`{text}` is not a duration", hint="write `30m`, `12h`, `7d` or `4w`")
+    return float(span[1]) * _SECONDS[span[2]]
+
+
 def clock(at: float) -> str:
     """A time in the local zone, to the second."""
     return datetime.datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")

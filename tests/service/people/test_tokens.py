@@ -103,7 +103,7 @@ def test_no_client_has_the_name_of_the_person(tokens):
 def test_revoking_an_unknown_client_names_the_one_that_was_meant(tokens):
     with pytest.raises(BadUsage, match="has no token") as raised:
         tokens.revoke("codex", PERSON)
-    assert raised.value.hint == "no client has a token"
+    assert raised.value.hint == "nobody has a token"
     tokens.add("codex", PERSON)
     with pytest.raises(BadUsage) as raised:
         tokens.revoke("codx", PERSON)
@@ -115,3 +115,49 @@ def test_a_damaged_file_lets_nobody_in(tokens, tmp_path, content):
     _, token = tokens.add("codex", PERSON)
     files_of(tmp_path)[0].write_text(content)
     assert tokens.find(token) is None and tokens.all() == []
+
+
+def test_a_token_of_an_earlier_version_is_that_of_an_agent_that_calls(tokens, tmp_path):
+    made, token = tokens.add("codex", PERSON)
+    (file,) = files_of(tmp_path)
+    kept = ("name", "id", "createdAt", "by", "digest")
+    file.write_text(json.dumps({key: value for key, value in json.loads(file.read_text()).items() if key in kept}))
+    found = tokens.find(token)
+    assert found == made and (found.kind, found.roles, found.expires_at) == ("agent", {"caller"}, None)
+
+
+@pytest.mark.parametrize(
+    "spoiled", [{"kind": "god"}, {"roles": ["god"]}, {"roles": "operator"}, {"tools": [1]}, {"expires": "never"}]
+)
+def test_a_damaged_right_lets_nobody_in(tokens, tmp_path, spoiled):
+    _, token = tokens.add("codex", PERSON)
+    (file,) = files_of(tmp_path)
+    file.write_text(json.dumps({**json.loads(file.read_text()), **spoiled}))
+    assert tokens.find(token) is None and tokens.all() == []
+
+
+def test_a_token_ends_when_it_is_expired(tokens, tmp_path):
+    made, token = tokens.add("codex", PERSON, seconds=3600)
+    assert tokens.find(token) == made and tokens.is_valid(made)
+    (file,) = files_of(tmp_path)
+    file.write_text(json.dumps({**json.loads(file.read_text()), "expires": 1.0}))
+    assert tokens.find(token) is None and not tokens.is_valid(made)
+    assert [each.name for each in tokens.all()] == ["codex"]  # Still listed, so that somebody can revoke it.
+
+
+def test_it_is_noted_when_a_token_was_used(tokens, tmp_path):
+    made, token = tokens.add("codex", PERSON)
+    assert tokens.last_used(made) is None
+    (file,) = files_of(tmp_path)
+    record = json.loads(file.read_text())
+    file.write_text(json.dumps({**record, "createdAt": "2020-01-01T00:00:00.000Z"}))
+    os.utime(file, (0, 0))
+    assert tokens.last_used(tokens.all()[0]) is None
+    found = tokens.find(token)
+    assert tokens.last_used(found) == file.stat().st_mtime > 1_600_000_000
+
+
+@pytest.mark.parametrize("tools", [["a b"], ["mcp:*"], [""], ["../x"]])
+def test_a_pattern_that_can_match_no_tool_is_refused(tokens, tools):
+    with pytest.raises(BadUsage, match="can match no tool"):
+        tokens.add("codex", PERSON, tools=tools)
