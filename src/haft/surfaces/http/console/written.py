@@ -15,7 +15,8 @@ from haft.surfaces.text.terminal import one_line, visible
 _UNUSUAL: Final = re.compile(r"[^\n\t\x20-\x7e]")
 _UNUSUAL_ON_A_LINE: Final = re.compile(r"[^\x20-\x7e]")
 LONGEST: Final = 400
-"""The longest text that is shown on one line, in characters. Styles cut it where the line ends; this bounds the page."""
+"""The longest text that is shown on one line, in characters. Styles cut it where the line ends; this keeps pages
+short."""
 
 
 def written(text: Any) -> Markup:
