@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from haft.contracts import UnknownRun, iso_time
+from haft.service import RunRecord
 from haft.surfaces.http.api.types.files import Blame, Edit, FileGiven, FileHistory, HistoryGiven, Line
 from haft.surfaces.http.api.types.runs import Run
 
@@ -36,9 +37,10 @@ async def _run(ask: Ask, run: str | None) -> Run | None:
     if run is None:
         return None
     try:
-        return cast("Run", (await ask.service.runs.find(run))[0].to_json())
+        found = await ask.service.runs.get(run)
     except UnknownRun:
         return None
+    return cast("Run", found.to_json()) if isinstance(found, RunRecord) else None
 
 
 async def blame_file(ask: Ask, given: FileGiven) -> Blame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from haft.surfaces.http.console.page import Page
-from haft.surfaces.http.console.pages import now, tools
+from haft.surfaces.http.console.pages import files, now, tools
 
-PAGES: Final[tuple[Page, ...]] = (*now.PAGES, *tools.PAGES)
+PAGES: Final[tuple[Page, ...]] = (*now.PAGES, *files.PAGES, *tools.PAGES)
 """All pages. Of two paths that both fit, the first counts."""
