@@ -102,8 +102,10 @@ if TYPE_CHECKING:
     from haft.service.people.tokens import ClientToken, Tokens
     from haft.service.permissions import (
         Replayed,
+        decided_by,
         missing_from,
         replayed,
+        replayed_change,
         rules_at,
         rules_in,
         shown_rules,
@@ -174,7 +176,9 @@ else:
             "people.identity": "Identity",
             "people.roles": "ACTIONS ALLOWED MEANING NEVER_FOR_AGENTS ROLES Action Kind Role",
             "people.tokens": "ClientToken Tokens",
-            "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
+            "permissions": (
+                "Replayed decided_by missing_from replayed replayed_change rules_at rules_in shown_rules with_delegates"
+            ),
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
             "facades.batches": "BatchRun",
