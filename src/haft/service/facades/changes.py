@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final
 
 from haft.changes import (
-    BlamedLine,
     ChangesTool,
     Direction,
     FileDifference,
-    FileEdit,
     KeptChanges,
     Merge,
     MergedText,
@@ -20,9 +18,7 @@ from haft.changes import (
     ReversalResult,
     Row,
     Verb,
-    blame,
     difference,
-    file_history,
     plan_merge,
     preview_reversal,
     show_merge,
@@ -46,7 +42,6 @@ from haft.service.changes import nested_changes_text, nothing_to, rows_for, with
 from haft.service.text_merge import merge_texts
 from haft.values import dataclass, replace
 
-T = TypeVar("T")
 BY_NAME: Final = Decision(
     action="allow",
     layer="built-in",
@@ -176,21 +171,6 @@ class HostChanges:
     async def diff(self, run: str) -> str:
         """Like `patch`, without blocking the event loop."""
         return await asyncio.to_thread(self.patch, run)
-
-    async def file_history(self, path: str, *, limit: int = 50) -> list[FileEdit]:
-        """The last changes of a path, by runs and outside of haft, newest first. The path is relative to the
-        workspace."""
-        return await asyncio.to_thread(self._kept, lambda kept: file_history(kept, self._host.root.root, path, limit))
-
-    async def blame(self, path: str) -> list[BlamedLine]:
-        """The lines of a file, each with the run that wrote it. The path is relative to the workspace. Raises
-        `BadUsage` if there is no such file, or if it is no text."""
-        return await asyncio.to_thread(self._kept, lambda kept: blame(kept, self._host.root.root, path))
-
-    def _kept(self, work: Callable[[KeptChanges], T]) -> T:
-        changes = self._host.changes()
-        with contextlib.closing(KeptChanges(changes.ledger, changes.blobs)) as kept:
-            return work(kept)
 
     def _rows(self, direction: Direction, runs: Sequence[str], thread: str | None, who: str) -> list[Row]:
         changes = self._host.changes()

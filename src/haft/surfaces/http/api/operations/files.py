@@ -1,23 +1,25 @@
-"""Files of a workspace: their history, and who wrote each line."""
+"""The history of a file of a workspace."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from haft.contracts import UnknownRun, iso_time
-from haft.service import RunRecord
-from haft.surfaces.http.api.types.files import Blame, Edit, FileGiven, FileHistory, HistoryGiven, Line
-from haft.surfaces.http.api.types.runs import Run
+from haft.contracts import HaftError, iso_time
+from haft.surfaces.http.api.operations.changes import inside
+from haft.surfaces.http.api.reading import visible_run, with_changes
 
 if TYPE_CHECKING:
     from haft.surfaces.http.api.ask import Ask
+    from haft.surfaces.http.api.types.files import Edit, FileHistory, HistoryGiven
+    from haft.surfaces.http.api.types.runs import Run
 
 
 async def list_file_history(ask: Ask, given: HistoryGiven) -> FileHistory:
     """The last changes of a path, with their runs."""
-    found = await ask.service.changes.file_history(given.path, limit=given.limit + 1)
+    path = inside(given.path)
+    found = await with_changes(ask, lambda changes: changes.file_history(ask.here.path, path, given.limit + 1))
     edits = [await _edit(ask, each.to_json()) for each in found[: given.limit]]
-    return {"path": given.path, "edits": edits, "isWhole": len(found) <= given.limit}
+    return {"path": path, "edits": edits, "isWhole": len(found) <= given.limit}
 
 
 async def _edit(ask: Ask, edit: dict[str, Any]) -> Edit:
@@ -37,17 +39,6 @@ async def _run(ask: Ask, run: str | None) -> Run | None:
     if run is None:
         return None
     try:
-        found = await ask.service.runs.get(run)
-    except UnknownRun:
+        return cast("Run", (await visible_run(ask, run)).to_json())
+    except HaftError:  # It is no longer stored.
         return None
-    return cast("Run", found.to_json()) if isinstance(found, RunRecord) else None
-
-
-async def blame_file(ask: Ask, given: FileGiven) -> Blame:
-    """The lines of a file, each with the run that wrote it."""
-    lines = []
-    for number, line in enumerate(await ask.service.changes.blame(given.path), start=1):
-        origin = line.origin.to_json()
-        at = None if origin["at"] is None else iso_time(origin["at"])
-        lines.append(cast("Line", {"line": number, **origin, "at": at, "text": line.text}))
-    return {"path": given.path, "lines": lines}

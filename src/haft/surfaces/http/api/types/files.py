@@ -1,23 +1,16 @@
-"""Files: the history of one path, and who wrote each line."""
+"""Files: the history of one path."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from haft.surfaces.http.api.types.given import Given
+from haft.surfaces.http.api.types.changes import FileGiven
 from haft.surfaces.http.api.types.runs import Run
 
 MOST_EDITS = 100
-Path = Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^[^/\x00][^\x00]*$")]
-
-
-class FileGiven(Given):
-    """Which file."""
-
-    path: Path
-    """Relative to the workspace."""
 
 
 class HistoryGiven(FileGiven):
@@ -54,19 +47,3 @@ class FileHistory(TypedDict):
     """The newest first."""
     isWhole: bool
     """Whether these are all changes that haft knows."""
-
-
-class Line(TypedDict):
-    line: int
-    source: Literal["run", "outside", "older", "unknown"]
-    run: str | None
-    who: str | None
-    thread: str | None
-    at: str | None
-    appliedBy: str | None
-    text: str
-
-
-class Blame(TypedDict):
-    path: str
-    lines: list[Line]
