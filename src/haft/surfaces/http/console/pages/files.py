@@ -61,7 +61,9 @@ async def show(request: PageRequest) -> View:
     path = posixpath.normpath(request.path["path"])
     history = await request.ask.perform("listFileHistory", {"path": path})
     entries = _entries(history["edits"])
-    chosen = next((each for each in entries if each.key == request.query.get("change")), entries[0] if entries else None)
+    chosen = next(
+        (each for each in entries if each.key == request.query.get("change")), entries[0] if entries else None
+    )
     lines, trouble = await _blame(request, path)
     folder, _, name = path.rpartition("/")
     undo = None if chosen is None else await _undo(request, chosen, entries)
@@ -72,7 +74,9 @@ async def show(request: PageRequest) -> View:
         "summary": _summary(entries, is_whole=history["isWhole"]),
         "days": _days(entries),
         "chosen": chosen,
-        "address": lambda entry: request.address(f"files/{quote(path)}?change={quote(entry.key)}"),
+        "address": lambda entry, plan=False: request.address(
+            f"files/{quote(path)}?change={quote(entry.key)}{'&undo=from-here' if plan else ''}#change"
+        ),
         "diff": None if chosen is None or chosen.edit["diff"] is None else shown_diff(chosen.edit["diff"]),
         "undo": undo,
         "is_planning": undo is not None and request.query.get("undo") == "from-here",
@@ -97,7 +101,9 @@ async def show_all(request: PageRequest) -> View:
             continue
         for each in facts.changes["files"]:
             if each["kind"] == "file":
-                seen = files.setdefault(each["path"], {"path": each["path"], "last": facts, "type": each["type"], "runs": 0})
+                seen = files.setdefault(
+                    each["path"], {"path": each["path"], "last": facts, "type": each["type"], "runs": 0}
+                )
                 seen["runs"] += 1
     shown = [
         {**each, "address": request.address(f"files/{quote(each['path'])}"), "by": _by(each["last"])}
@@ -124,7 +130,9 @@ def _outside(edit: Mapping[str, Any], earlier: Mapping[str, Any] | None, later: 
     began = None if earlier is None else seconds_of(earlier["startedAt"])
     ended = None if later is None else later.at
     times = [clock(at) for at in (began, ended) if at is not None]
-    found = f"found when {short_id(later.run.id)} began" if later is not None and later.run is not None else "since then"
+    found = (
+        f"found when {short_id(later.run.id)} began" if later is not None and later.run is not None else "since then"
+    )
     return Entry(
         f"outside-{edit['after'] or 'first'}",
         "outside",
@@ -146,7 +154,19 @@ def _by_run(edit: Mapping[str, Any], run: RunFacts | None) -> Entry:
     at = None if edit["at"] is None else seconds_of(edit["at"])
     if run is None:
         return Entry(
-            f"gone-{edit['at']}", "warn", "A run", "", at, clock(at or 0), "no longer stored", "", 0, 0, False, None, edit
+            f"gone-{edit['at']}",
+            "warn",
+            "A run",
+            "",
+            at,
+            clock(at or 0),
+            "no longer stored",
+            "",
+            0,
+            0,
+            False,
+            None,
+            edit,
         )
     is_undone = edit["state"] == "undone"
     undone_by = None if edit["undoneBy"] is None else run_facts(edit["undoneBy"])

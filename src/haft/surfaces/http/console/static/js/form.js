@@ -29,6 +29,8 @@ export function schemaForm(root, schema, value) {
     value: () => whole.top.value() ?? {},
     fill: (other) => isObject(other) && whole.top.fill(other),
     problem: () => firstProblem(root),
+    // Whether something that the call needs is not entered yet.
+    isEmpty: () => [...root.querySelectorAll("[aria-required]")].some((control) => control.value === "" && control.checkVisibility()),
     focus: () => root.querySelector("input, textarea, select")?.focus(),
   };
 }
@@ -124,7 +126,7 @@ function hintOf(schema) {
   const bounds = [];
   if (Number.isFinite(schema.minimum)) bounds.push(`at least ${schema.minimum}`);
   if (Number.isFinite(schema.maximum)) bounds.push(`at most ${schema.maximum}`);
-  if (Number.isFinite(schema.minLength) && schema.minLength > 0) bounds.push(`at least ${schema.minLength} characters`);
+  if (Number.isFinite(schema.minLength) && schema.minLength > 1) bounds.push(`at least ${schema.minLength} characters`);
   if (Number.isFinite(schema.maxLength)) bounds.push(`at most ${schema.maxLength} characters`);
   if (typeof schema.pattern === "string") bounds.push(`matches ${schema.pattern}`);
   if (schema.default !== undefined && !isObject(schema.default) && schema.default !== "" && schema.default !== null) bounds.push(`default ${JSON.stringify(schema.default)}`);

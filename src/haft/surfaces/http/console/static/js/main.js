@@ -3,6 +3,8 @@
 import "./frame.js";
 import "./clocks.js";
 import "./keys.js";
+import "./files.js";
+import "./rules.js";
 import "./tools.js";
 import { startShown } from "./dom.js";
 

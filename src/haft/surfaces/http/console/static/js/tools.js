@@ -48,6 +48,10 @@ whenShown("[data-tool-form]", (root) => {
   async function decide() {
     const number = ++latest;
     let nodes;
+    if (!isRaw && form.isEmpty()) {
+      decided.replaceChildren(element("p", { class: "dim" }, "Enter the arguments: the decision appears here while you type."));
+      return;
+    }
     try {
       const decision = await send("POST", inWorkspace("permissions/test"), { tool, args: given() });
       nodes = explanation(decision);
