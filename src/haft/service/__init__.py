@@ -91,13 +91,16 @@ if TYPE_CHECKING:
         clients_alive,
         refuse_clients,
     )
+    from haft.service.local_clients import LocalClients
     from haft.service.observed_calls import Observed, ObservedCalls, ObservedDecision
     from haft.service.offered_names import SERVER_TOOLS, offered_name
     from haft.service.output_pages import LONGEST_PAGE, OutputPage, output_lines, output_page
     from haft.service.own_file import OwnFile
     from haft.service.paused_runs import request_cancel
     from haft.service.people.identity import Identity
+    from haft.service.people.known_people import KnownPeople
     from haft.service.people.roles import ACTIONS, ALLOWED, MEANING, NEVER_FOR_AGENTS, ROLES, Action, Kind, Role
+    from haft.service.people.sessions import LINK_SECONDS, Session, Sessions, SignInLinks
     from haft.service.people.tokens import ClientToken, Tokens
     from haft.service.permissions import (
         Replayed,
@@ -127,9 +130,11 @@ if TYPE_CHECKING:
     from haft.service.recovery import recover_into
     from haft.service.rule_changes import RuleChange, RuleChanges
     from haft.service.rule_listing import is_all_there, listed_rules
+    from haft.service.run_events import RunEvents
     from haft.service.sealed_states import SealedStates
     from haft.service.served_workspaces import NamedWorkspace, ServedWorkspace, ServedWorkspaces
     from haft.service.service import ToolService
+    from haft.service.state_news import News, StateNews
     from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts
     from haft.service.store import StoreFacade, Tidied
     from haft.service.suggestions import Suggested, add_line, suggested
@@ -167,13 +172,16 @@ else:
             "call_arguments": "check_arguments check_form never_granted",
             "reachable_hosts": "Reach network_reach one_host",
             "living_clients": ("Announcement LivingClient announce belongs_to clients_alive refuse_clients"),
+            "local_clients": "LocalClients",
             "observed_calls": "Observed ObservedCalls ObservedDecision",
             "offered_names": "SERVER_TOOLS offered_name",
             "output_pages": "LONGEST_PAGE OutputPage output_lines output_page",
             "own_file": "OwnFile",
             "paused_runs": "request_cancel",
             "people.identity": "Identity",
+            "people.known_people": "KnownPeople",
             "people.roles": "ACTIONS ALLOWED MEANING NEVER_FOR_AGENTS ROLES Action Kind Role",
+            "people.sessions": "LINK_SECONDS Session Sessions SignInLinks",
             "people.tokens": "ClientToken Tokens",
             "permissions": (
                 "Replayed decided_by missing_from replayed replayed_change rules_at rules_in shown_rules with_delegates"
@@ -189,6 +197,7 @@ else:
             "providers": "ListedProvider ProviderChange ProvidersFacade RemovedProvider StartProposal provider_text",
             "providers_login": "login_provider",
             "haft.sources.mcp": "START_SECONDS",
+            "state_news": "News StateNews",
             "state_reader": "has_state open_changes open_history recover_dead_hosts",
             "client_announcements": "announce_caller announce_peer",
             "approval_secret": "ApprovalSecret",
@@ -196,6 +205,7 @@ else:
             "recovery": "recover_into",
             "rule_changes": "RuleChange RuleChanges",
             "rule_listing": "is_all_there listed_rules",
+            "run_events": "RunEvents",
             "sealed_states": "SealedStates",
             "served_workspaces": "NamedWorkspace ServedWorkspace ServedWorkspaces",
             "service": "ToolService",
