@@ -47,6 +47,10 @@ class HostRuns:
             return live
         return await self._host.with_history(lambda history: self._up_to_date([history.find(run)])[0])
 
+    async def stored(self, run: str) -> RunRecord:
+        """The stored record of a run, also of one that is live."""
+        return await self._host.with_history(lambda history: self._up_to_date([history.find(run)])[0])
+
     async def output(self, run: str, offset: int = 0) -> OutputPage:
         """The stored output of a run from byte `offset` on, as much as fits on a page."""
         return await self._host.with_history(lambda history: output_page(history, history.find(run), offset))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from haft.surfaces.http.console.page import Page
-from haft.surfaces.http.console.pages import now
+from haft.surfaces.http.console.pages import approve, now
 
-PAGES: Final[tuple[Page, ...]] = (*now.PAGES,)
+PAGES: Final[tuple[Page, ...]] = (*now.PAGES, *approve.PAGES)
 """All pages. Of two paths that both fit, the first counts."""

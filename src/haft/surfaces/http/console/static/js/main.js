@@ -3,6 +3,7 @@
 import "./frame.js";
 import "./clocks.js";
 import "./keys.js";
+import "./timeline.js";
 import { startShown } from "./dom.js";
 
 startShown();
