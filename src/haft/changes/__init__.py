@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from haft.changes.diff.blame import BlamedLine, Origin, blame
     from haft.changes.diff.difference import FileDifference, difference, differences
     from haft.changes.diff.diffstat import stat_lines
+    from haft.changes.diff.file_history import FileEdit, file_history
     from haft.changes.engine_selector import EngineSelector, Transaction
     from haft.changes.engines.observed import ObservedFiles
     from haft.changes.engines.scope import Scope
@@ -71,6 +72,7 @@ else:
             "diff.blame": "BlamedLine Origin blame",
             "diff.difference": "FileDifference difference differences",
             "diff.diffstat": "stat_lines",
+            "diff.file_history": "FileEdit file_history",
             "engines.observed": "ObservedFiles",
             "engines.scope": "Scope",
             "engines.session": "SessionTransaction WritesBetweenCalls",

@@ -82,7 +82,6 @@ if TYPE_CHECKING:
     from haft.service.hooked_calls.tickets import Ticket, Tickets
     from haft.service.hooked_calls.variables import environment_key, environment_of
     from haft.service.housekeeping import bounds_of
-    from haft.service.identities import Action, Identity
     from haft.service.inbox import InboxFacade, Reply, answered_by, check_together, to_json
     from haft.service.living_clients import (
         Announcement,
@@ -194,7 +193,6 @@ else:
             "rule_changes": "RuleChange RuleChanges",
             "rule_listing": "is_all_there listed_rules",
             "sealed_states": "SealedStates",
-            "identities": "Action Identity",
             "served_workspaces": "NamedWorkspace ServedWorkspace ServedWorkspaces",
             "service": "ToolService",
             "store": "StoreFacade Tidied",

@@ -41,7 +41,7 @@ from haft.storage import Lease, StateHome, open_stores
 from haft.values import dataclass, replace
 
 if TYPE_CHECKING:
-    from haft.changes import BlamedLine, ChangeSet, Direction, FileDifference, LiveChanges
+    from haft.changes import BlamedLine, ChangeSet, Direction, FileDifference, FileEdit, LiveChanges
 
 _log = logging.getLogger("haft")
 
@@ -169,6 +169,11 @@ class ChangesFacade:
     def blame(self, workspace: str, path: str) -> list[BlamedLine]:
         """The lines of a file, each with the run that wrote it. The path is relative to the workspace."""
         return changes.blame(self._kept, workspace, path)
+
+    def file_history(self, workspace: str, path: str, limit: int) -> list[FileEdit]:
+        """The last changes of a path, by runs and outside of haft, newest first. The path is relative to the
+        workspace."""
+        return changes.file_history(self._kept, workspace, path, limit)
 
     def parts(self, run: str, listed: Sequence[str] = ()) -> list[ChangesPart]:
         """The parts of a run's changes if someone applied some of them separately, the rest last; empty otherwise.

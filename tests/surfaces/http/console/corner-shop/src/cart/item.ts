@@ -1,0 +1,5 @@
+export type CartItem = {
+  name: string;
+  price: number;
+  count: number;
+};
