@@ -144,9 +144,15 @@ def entries(log: AuditLog, since: int = 0) -> Iterator[dict[str, Any]]:
         yield from map(_entry, raw_lines(log, since))
 
 
+def newest_entries(log: AuditLog) -> Iterator[dict[str, Any]]:
+    """Yield the entries, the newest first. Only as much of the log is read as is wanted."""
+    if log.exists():
+        yield from map(_entry, last_raw_lines(log))
+
+
 def last_entries(log: AuditLog, limit: int) -> list[dict[str, Any]]:
-    """The newest `limit` entries, the newest first. Only the end of the log is read."""
-    return [_entry(raw) for raw in islice(last_raw_lines(log), min(limit, sys.maxsize))] if log.exists() else []
+    """The newest `limit` entries, the newest first."""
+    return list(islice(newest_entries(log), min(limit, sys.maxsize)))
 
 
 def _entry(raw: bytes) -> dict[str, Any]:

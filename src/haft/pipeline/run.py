@@ -73,6 +73,8 @@ class RunRecorder(Protocol):
 
     def on_event(self, run: Run, event: Event) -> None: ...
 
+    def save(self, run: Run) -> None: ...
+
 
 class _NoRecorder:
     """The recorder of a draft (see `Run.draft`): it ignores everything."""
@@ -80,6 +82,8 @@ class _NoRecorder:
     def on_status(self, run: Run) -> None: ...
 
     def on_event(self, run: Run, event: Event) -> None: ...
+
+    def save(self, run: Run) -> None: ...
 
 
 _NO_RECORDER: Final = _NoRecorder()
@@ -235,6 +239,12 @@ class Run:
             # recorded.
             self.set_status("cancellation-requested")
         return True
+
+    def save(self) -> None:
+        """Save the run as it is now, because somebody gets its id and may ask another process for it. Raises
+        `StorageFailed`."""
+        if self._outcome is None:
+            self._recorder.save(self)
 
     async def pause_or_outcome(self) -> Pause | Outcome:
         """Wait until the call, or a call below it, needs approval, or until the run has ended. Only for a call that was

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from haft.audit import Verdict, entries, last_entries, verify
+from haft.audit import Verdict, entries, last_entries, newest_entries, verify
 from haft.runs import RunRecord
 from haft.storage import Filter, StateHome, open_stores
 
@@ -49,6 +49,11 @@ class AuditLogFacade:
         """All entries, the oldest first."""
         with contextlib.closing(open_stores(self._home).audit_log()) as log:
             yield from entries(log)
+
+    def newest(self) -> Iterator[dict[str, Any]]:
+        """The entries, the newest first. They are read as they are wanted."""
+        with contextlib.closing(open_stores(self._home).audit_log()) as log:
+            yield from newest_entries(log)
 
     def last(self, limit: int = 50) -> list[dict[str, Any]]:
         """The last entries, the newest first."""

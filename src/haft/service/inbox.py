@@ -104,6 +104,12 @@ class InboxFacade:
             raise BadUsage(f"{found.id} expired at {iso_time(found.expires_at)}", hint="call the tool again")
         return found
 
+    def seen(self, name: str) -> Waiting | None:
+        """The request with this id, or with a run that has this id, whatever became of it; None if there is none."""
+        with contextlib.suppress(HaftError):
+            return self._inbox.find(name)
+        return None
+
     def find_all(self, name: str) -> list[Waiting]:
         """The requests that an answer to `name` answers: the one with this id or run, or all that wait in the batch
         with this id. Raises `UnknownRequest` if no request waits in the batch."""

@@ -29,14 +29,14 @@ class Running:
     server: Server
     loop: asyncio.AbstractEventLoop
 
-    def token(self, name: str = "ann") -> str:
-        """A new token of this name."""
-        return Tokens(self.home).add(name, Principal("tester"))[1]
+    def token(self, name: str = "ann", **rights) -> str:
+        """A new token of this name. `rights` are those of `Tokens.add`: kind, roles, workspaces, tools, seconds."""
+        return Tokens(self.home).add(name, Principal("tester"), **rights)[1]
 
-    def client(self, name: str = "ann", **options) -> httpx.Client:
+    def client(self, name: str = "ann", **rights) -> httpx.Client:
         """A client with a token of its own."""
-        headers = {"Authorization": f"Bearer {self.token(name)}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False, **options)
+        headers = {"Authorization": f"Bearer {self.token(name, **rights)}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False)
 
     def run(self, awaitable):
         """The result of something that is awaited in the loop of the server."""
@@ -50,6 +50,8 @@ def serving(directory: Path, *, workspaces=None, **options):
     workspace.mkdir(exist_ok=True)
     started: dict = {}
     ready = threading.Event()
+
+    options["settings"] = {"approval.expires_seconds": 600.0, **options.get("settings", {})}
 
     async def main():
         opening = (

@@ -109,6 +109,11 @@ class Record:
             del run.unsaved_events[0]
         run.unsaved_events.append(event)
 
+    def save(self, run: Run) -> None:
+        """Save a run that has not ended, if nothing of it is on disk yet."""
+        if not run.is_saved:
+            self._save(run, None)
+
     def close(self) -> None:
         if self._save_timer is not None:
             self._save_timer.cancel()

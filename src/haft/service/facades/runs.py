@@ -47,8 +47,11 @@ class HostRuns:
             return live
         return await self._host.with_history(lambda history: self._up_to_date([history.find(run)])[0])
 
-    async def stored(self, run: str) -> RunRecord:
-        """The stored record of a run, also of one that is live."""
+    async def record(self, run: str) -> RunRecord:
+        """The stored record of a run. A live run that is not stored yet is stored first."""
+        live = self.live(run)
+        if live is not None:
+            live.save()
         return await self._host.with_history(lambda history: self._up_to_date([history.find(run)])[0])
 
     async def output(self, run: str, offset: int = 0) -> OutputPage:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import orjson
 from pydantic import ValidationError
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from haft.contracts import HaftError
 from haft.surfaces.http.api.ask import Ask
@@ -48,6 +49,8 @@ class ApiRoute(GuardedRoute):
             answer = await ask.perform(endpoint.name, given)
         except HaftError as error:
             return problem(error, request.scope[TRACE])
+        if isinstance(answer, AsyncIterator):
+            return StreamingResponse(answer, endpoint.status, media_type=endpoint.media_type)
         return Response(orjson.dumps(answer), endpoint.status, media_type=endpoint.media_type)
 
 

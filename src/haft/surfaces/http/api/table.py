@@ -2,44 +2,531 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from haft.surfaces.http.api.endpoint import IN_WORKSPACE as W
-from haft.surfaces.http.api.endpoint import Endpoint
-from haft.surfaces.http.api.operations import calls, runs, tools
-from haft.surfaces.http.api.types.calls import CallGiven, Outcome
-from haft.surfaces.http.api.types.runs import RunPage, RunQuery
-from haft.surfaces.http.api.types.tools import ToolList, ToolsGiven
+from haft.surfaces.http.api.endpoint import Endpoint, Link
+from haft.surfaces.http.api.operations import calls, changes, inbox, machine, rules, runs, tools
+from haft.surfaces.http.api.types import calls as c
+from haft.surfaces.http.api.types import changes as ch
+from haft.surfaces.http.api.types import inbox as i
+from haft.surfaces.http.api.types import machine as m
+from haft.surfaces.http.api.types import rules as ru
+from haft.surfaces.http.api.types import runs as r
+from haft.surfaces.http.api.types import tools as t
+from haft.surfaces.http.api.types.given import Nothing, RunGiven
 
 LONG: Final = 32_000_000
-"""The longest body of an operation that takes arguments of tools."""
+"""The longest body of an operation that takes arguments of tools. haft's own tools take files of 10 MB, which are
+longer in JSON."""
+_CALL_CODES: Final = ("unknown-tool", "invalid-arguments", "bad-usage", "conflict", "busy", "storage-failed")
+_CHANGE_CODES: Final = ("unknown-run", "bad-usage", "rejected", "conflict", "storage-failed")
+_ANSWER_CODES: Final = ("unknown-request", "bad-usage", "rejected", "conflict", "storage-failed")
+_RULE_CODES: Final = ("bad-usage", "bad-config", "rejected", "storage-failed")
 
-ENDPOINTS: Final[tuple[Endpoint, ...]] = (
+
+def _of_run(run: str) -> tuple[Link, ...]:
+    """What can be done with a run whose id stands there in an answer."""
+    names = ("showRun", "readOutput", "showDiff", "listChildren", "cancelRun", "dropChanges", "applyChanges")
+    return tuple(Link(name, {"run": run}) for name in names)
+
+
+def _of_request(request: str) -> tuple[Link, ...]:
+    return tuple(Link(name, {"request": request}) for name in ("showRequest", "approve", "reject"))
+
+
+_FIRST_RUN: Final = _of_run("/runs/0/id")
+_TOOLS: Final[tuple[Endpoint, ...]] = (
     Endpoint(
         "listTools",
         "GET",
         f"{W}/tools",
         "see-tools",
         tools.list_tools,
-        ToolsGiven,
-        ToolList,
+        t.ToolsGiven,
+        t.ToolList,
         "The tools of a workspace",
+        links=(Link("showTool", {"tool": "/tools/0/name"}), Link("previewCall", {"tool": "/tools/0/name"})),
     ),
+    Endpoint(
+        "showTool",
+        "GET",
+        f"{W}/tools/{{tool}}",
+        "see-tools",
+        tools.show_tool,
+        t.ToolGiven,
+        t.Tool,
+        "One tool",
+        codes=("unknown-tool",),
+    ),
+    Endpoint(
+        "previewCall",
+        "POST",
+        f"{W}/tools/{{tool}}/preview",
+        "call-tools",
+        tools.preview_call,
+        t.PreviewGiven,
+        t.Preview,
+        "What a tool says that a call would do",
+        codes=("unknown-tool", "invalid-arguments", "bad-usage"),
+        body_bytes=LONG,
+    ),
+    Endpoint(
+        "defineTools",
+        "GET",
+        f"{W}/definitions",
+        "see-tools",
+        tools.define_tools,
+        t.DefinitionsGiven,
+        t.Definitions,
+        "The definitions of the tools for a model provider, or for MCP",
+    ),
+)
+_CALLS: Final[tuple[Endpoint, ...]] = (
     Endpoint(
         "callTool",
         "POST",
         f"{W}/calls",
         "call-tools",
         calls.call_tool,
-        CallGiven,
-        Outcome,
+        c.CallGiven,
+        c.Outcome,
         "Call a tool",
-        codes=("unknown-tool",),
+        codes=_CALL_CODES,
         body_bytes=LONG,
         takes_key=True,
+        links=_of_run("/run"),
     ),
     Endpoint(
-        "listRuns", "GET", f"{W}/runs", "see-own-runs", runs.list_runs, RunQuery, RunPage, "The runs, newest first"
+        "startBatch",
+        "POST",
+        f"{W}/batches",
+        "call-tools",
+        calls.start_batch,
+        c.BatchGiven,
+        c.BatchAnswer,
+        "Make several calls at once",
+        codes=_CALL_CODES,
+        body_bytes=LONG,
+        takes_key=True,
+        links=(
+            Link("showBatch", {"batch": "/batch"}),
+            Link("cancelBatch", {"batch": "/batch"}),
+            *_of_run("/outcomes/0/run"),
+        ),
+    ),
+    Endpoint(
+        "planBatch",
+        "POST",
+        f"{W}/batch-plans",
+        "see-tools",
+        calls.plan_batch,
+        c.BatchPlanGiven,
+        c.BatchPlan,
+        "The order in which the calls of a batch would run",
+        codes=("bad-usage",),
+        body_bytes=LONG,
+    ),
+    Endpoint(
+        "showBatch",
+        "GET",
+        f"{W}/batches/{{batch}}",
+        "see-own-runs",
+        runs.show_batch,
+        c.BatchNamed,
+        c.BatchRuns,
+        "The outcomes of a batch",
+        codes=("unknown-run",),
+        links=_of_run("/outcomes/0/run"),
+    ),
+    Endpoint(
+        "cancelBatch",
+        "POST",
+        f"{W}/batches/{{batch}}/cancel",
+        "cancel-own",
+        runs.cancel_batch,
+        c.BatchNamed,
+        c.Cancelled,
+        "Cancel the calls of a batch",
+        codes=("unknown-run", "storage-failed"),
     ),
 )
+_RUNS: Final[tuple[Endpoint, ...]] = (
+    Endpoint(
+        "listRuns",
+        "GET",
+        f"{W}/runs",
+        "see-own-runs",
+        runs.list_runs,
+        r.RunQuery,
+        r.RunPage,
+        "The runs, the newest first",
+        links=(*_FIRST_RUN, Link("listRuns", {"cursor": "/next"})),
+    ),
+    Endpoint(
+        "showRun",
+        "GET",
+        f"{W}/runs/{{run}}",
+        "see-own-runs",
+        runs.show_run,
+        RunGiven,
+        r.Run,
+        "One run",
+        codes=("unknown-run",),
+        links=_of_run("/id"),
+    ),
+    Endpoint(
+        "listChildren",
+        "GET",
+        f"{W}/runs/{{run}}/children",
+        "see-own-runs",
+        runs.list_children,
+        RunGiven,
+        r.RunList,
+        "The runs of the calls that a run made",
+        codes=("unknown-run",),
+        links=_FIRST_RUN,
+    ),
+    Endpoint(
+        "readOutput",
+        "GET",
+        f"{W}/runs/{{run}}/output",
+        "see-own-runs",
+        runs.read_output,
+        r.OutputGiven,
+        r.Output,
+        "The output of a run, page by page",
+        codes=("unknown-run",),
+    ),
+    Endpoint(
+        "cancelRun",
+        "POST",
+        f"{W}/runs/{{run}}/cancel",
+        "cancel-own",
+        runs.cancel_run,
+        RunGiven,
+        c.Cancelled,
+        "Cancel a run",
+        codes=("unknown-run", "storage-failed"),
+    ),
+)
+_CHANGES: Final[tuple[Endpoint, ...]] = (
+    Endpoint(
+        "showDiff",
+        "GET",
+        f"{W}/runs/{{run}}/diff",
+        "see-own-runs",
+        changes.show_diff,
+        ch.DiffGiven,
+        ch.Diff,
+        "The files that a run changed, each with its diff",
+        codes=("unknown-run",),
+        links=(Link("blameFile", {"path": "/files/0/path"}),),
+    ),
+    Endpoint(
+        "applyChanges",
+        "POST",
+        f"{W}/runs/{{run}}/apply",
+        "answer",
+        changes.apply_changes,
+        ch.ApplyGiven,
+        ch.Settled,
+        "Apply the held changes of a run, or a part of them",
+        codes=_CHANGE_CODES,
+        body_bytes=1_000_000,
+        takes_key=True,
+        links=_of_run("/settledBy"),
+    ),
+    Endpoint(
+        "dropChanges",
+        "POST",
+        f"{W}/runs/{{run}}/drop",
+        "undo-own",
+        changes.drop_changes,
+        ch.DropGiven,
+        ch.Settled,
+        "Drop the held changes of a run",
+        codes=_CHANGE_CODES,
+        takes_key=True,
+        links=_of_run("/settledBy"),
+    ),
+    Endpoint(
+        "undo",
+        "POST",
+        f"{W}/undo",
+        "undo-own",
+        changes.undo_runs,
+        ch.ReverseGiven,
+        ch.Reversal,
+        "Undo the changes of runs, or plan it",
+        codes=_CHANGE_CODES,
+        takes_key=True,
+        links=_of_run("/undo"),
+    ),
+    Endpoint(
+        "redo",
+        "POST",
+        f"{W}/redo",
+        "undo-own",
+        changes.redo_runs,
+        ch.ReverseGiven,
+        ch.Reversal,
+        "Bring back changes that were undone, or plan it",
+        codes=_CHANGE_CODES,
+        takes_key=True,
+        links=_of_run("/undo"),
+    ),
+    Endpoint(
+        "listHeld",
+        "GET",
+        f"{W}/held",
+        "see-own-runs",
+        changes.list_held,
+        Nothing,
+        ch.HeldRuns,
+        "The runs with held changes",
+        links=_of_run("/runs/0/run"),
+    ),
+    Endpoint(
+        "blameFile",
+        "GET",
+        f"{W}/files/blame",
+        "see-all-runs",
+        changes.blame_file,
+        ch.FileGiven,
+        ch.Blame,
+        "For each line of a file, the run that wrote it",
+        codes=("bad-usage",),
+    ),
+)
+_INBOX: Final[tuple[Endpoint, ...]] = (
+    Endpoint(
+        "listInbox",
+        "GET",
+        f"{W}/inbox",
+        "see-inbox",
+        inbox.list_inbox,
+        Nothing,
+        i.Inbox,
+        "What waits for a person in a workspace",
+        links=_of_request("/requests/0/id"),
+    ),
+    Endpoint(
+        "listAllInboxes",
+        "GET",
+        "/inbox",
+        "see-inbox",
+        inbox.list_all_inboxes,
+        Nothing,
+        i.Inbox,
+        "What waits for a person in all workspaces",
+    ),
+    Endpoint(
+        "showRequest",
+        "GET",
+        f"{W}/inbox/{{request}}",
+        "see-inbox",
+        inbox.show_request,
+        i.RequestGiven,
+        i.Request,
+        "One request that waits",
+        codes=("unknown-request", "bad-usage"),
+        links=_of_request("/id"),
+    ),
+    Endpoint(
+        "approve",
+        "POST",
+        f"{W}/inbox/{{request}}/approve",
+        "answer",
+        inbox.approve,
+        i.ApproveGiven,
+        i.Answered,
+        "Approve a request",
+        codes=_ANSWER_CODES,
+        body_bytes=LONG,
+    ),
+    Endpoint(
+        "reject",
+        "POST",
+        f"{W}/inbox/{{request}}/reject",
+        "answer",
+        inbox.reject,
+        i.RejectGiven,
+        i.Answered,
+        "Reject a request",
+        codes=_ANSWER_CODES,
+    ),
+)
+_RULES: Final[tuple[Endpoint, ...]] = (
+    Endpoint(
+        "testCall",
+        "POST",
+        f"{W}/permissions/test",
+        "see-tools",
+        rules.test_call,
+        ru.TestGiven,
+        ru.Decision,
+        "How a call would be decided, and why",
+        codes=("unknown-tool", "bad-usage"),
+        body_bytes=LONG,
+    ),
+    Endpoint(
+        "listRules",
+        "GET",
+        f"{W}/permissions",
+        "see-rules",
+        rules.list_rules,
+        Nothing,
+        ru.Rules,
+        "The rules, in the order in which they apply",
+        codes=("bad-config",),
+    ),
+    Endpoint(
+        "addRule",
+        "POST",
+        f"{W}/permissions",
+        "write-rules",
+        rules.add_rule,
+        ru.AddRuleGiven,
+        ru.RuleChange,
+        "Add a rule",
+        codes=_RULE_CODES,
+        links=(Link("removeRule", {"source": "/source"}),),
+    ),
+    Endpoint(
+        "removeRule",
+        "POST",
+        f"{W}/permissions/remove",
+        "write-rules",
+        rules.remove_rule,
+        ru.RemoveRuleGiven,
+        ru.RuleChange,
+        "Remove a rule, or a remembered answer",
+        codes=_RULE_CODES,
+    ),
+    Endpoint(
+        "replayRules",
+        "POST",
+        f"{W}/permissions/replay",
+        "see-rules",
+        rules.replay_rules,
+        ru.ReplayGiven,
+        ru.Replay,
+        "What other rules would have decided about past calls",
+        codes=("bad-config", "bad-usage"),
+    ),
+)
+
+
+def _machine(path: str, suffix: str) -> tuple[Endpoint, ...]:
+    """What exists for one workspace, and for all that an identity may enter."""
+    where = " of a workspace" if suffix else ""
+    return (
+        Endpoint(
+            f"listAudit{suffix}",
+            "GET",
+            f"{path}/audit",
+            "see-audit",
+            machine.list_audit,
+            m.AuditGiven,
+            m.AuditPage,
+            f"The audit log{where}, the newest entries first",
+            links=(Link(f"listAudit{suffix}", {"cursor": "/next"}),),
+        ),
+        Endpoint(
+            f"exportAudit{suffix}",
+            "GET",
+            f"{path}/audit/export",
+            "see-audit",
+            machine.export_audit,
+            m.ExportGiven,
+            Any,
+            f"The audit log{where} as JSON lines, the oldest entries first",
+            media_type="application/x-ndjson",
+        ),
+        Endpoint(
+            f"examine{suffix}",
+            "GET",
+            f"{path}/doctor",
+            "see-machine",
+            machine.examine,
+            Nothing,
+            m.Checks,
+            "What the machine can do, and what is broken",
+        ),
+    )
+
+
+_SERVER: Final[tuple[Endpoint, ...]] = (
+    *_machine("", ""),
+    *_machine(W, "Here"),
+    Endpoint(
+        "verifyAudit",
+        "POST",
+        "/audit/verify",
+        "see-audit",
+        machine.verify_audit,
+        m.VerifyGiven,
+        m.Verdict,
+        "Check whether the audit log is as haft wrote it",
+        codes=("storage-failed",),
+    ),
+    Endpoint(
+        "showStore",
+        "GET",
+        "/store",
+        "see-machine",
+        machine.show_store,
+        Nothing,
+        m.StoreAnswer,
+        "The disk space that outputs and earlier contents of files use",
+    ),
+    Endpoint("whoAmI", "GET", "/me", None, machine.who_am_i, Nothing, m.Me, "Who asks, and what they may do"),
+    Endpoint(
+        "listWorkspaces",
+        "GET",
+        "/workspaces",
+        None,
+        machine.list_workspaces,
+        Nothing,
+        m.Workspaces,
+        "The workspaces that the identity may enter",
+    ),
+    Endpoint(
+        "listTokens",
+        "GET",
+        "/tokens",
+        "manage-tokens",
+        machine.list_tokens,
+        Nothing,
+        m.TokenList,
+        "The tokens",
+    ),
+    Endpoint(
+        "makeToken",
+        "POST",
+        "/tokens",
+        "manage-tokens",
+        machine.make_token,
+        m.TokenGiven,
+        m.NewToken,
+        "Make a token",
+        status=201,
+        codes=("bad-usage", "rejected", "storage-failed"),
+        links=(Link("revokeToken", {"name": "/stored/name"}),),
+    ),
+    Endpoint(
+        "revokeToken",
+        "POST",
+        "/tokens/{name}/revoke",
+        "manage-tokens",
+        machine.revoke_token,
+        m.TokenNamed,
+        m.Revoked,
+        "Revoke a token",
+        codes=("bad-usage", "rejected", "storage-failed"),
+    ),
+)
+
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (*_TOOLS, *_CALLS, *_RUNS, *_CHANGES, *_INBOX, *_RULES, *_SERVER)
 BY_NAME: Final = {endpoint.name: endpoint for endpoint in ENDPOINTS}

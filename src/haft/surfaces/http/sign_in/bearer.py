@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from haft.service import Identity
-
 if TYPE_CHECKING:
-    from haft.service import Tokens
+    from haft.service import Identity, Tokens
     from haft.surfaces.http.asgi import Scope
 
 
@@ -23,9 +21,7 @@ class BearerTokens:
             return None
         scheme, _, token = given[0].decode("latin-1").partition(" ")
         found = self._tokens.find(token.strip()) if scheme.lower() == "bearer" else None
-        if found is None:
-            return None
-        return Identity(found.name, "agent", frozenset({"caller"}), f"token:{found.id}")
+        return None if found is None else found.identity()
 
     async def is_valid(self, identity: Identity) -> bool:
-        return any(f"token:{each.id}" == identity.key for each in self._tokens.all())
+        return self._tokens.with_id(identity.name, identity.key.removeprefix("token:")) is not None

@@ -1,0 +1,95 @@
+"""Rules: what decides about calls, and changes of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from haft.surfaces.http.api.types.given import Given, JsonObject, NoArguments, Text, ToolName
+
+Action = Literal["allow", "ask", "reject", "try", "delegate"]
+
+
+class TestGiven(Given):
+    """A call whose decision is wanted."""
+
+    tool: ToolName
+    args: NoArguments
+    cwd: Text = "."
+    thread: Annotated[str | None, Field(min_length=1, max_length=1000)] = None
+    subagent: bool = False
+    explain: bool = False
+    """Also every step that led to the decision."""
+
+
+class AddRuleGiven(Given):
+    """A rule, as a table of `[[permissions]]` has it."""
+
+    rule: JsonObject
+    place: Literal["workspace", "user"] = "user"
+    first: bool = True
+
+
+class RemoveRuleGiven(Given):
+    """Where a rule is written, as the list of rules says it."""
+
+    source: Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+class ReplayGiven(Given):
+    """Which past calls are decided again."""
+
+    rules: Annotated[str | None, Field(max_length=60_000)] = None
+    """A text of a haft.toml whose rules replace the user's. Without it, today's rules are compared with what was
+    decided."""
+    limit: Annotated[int, Field(ge=1, le=1000)] = 500
+
+
+class Step(TypedDict):
+    layer: str
+    what: str
+    outcome: str
+    source: str | None
+
+
+class Decision(TypedDict):
+    action: Action
+    layer: str
+    rule: str
+    source: str
+    reason: str
+    parts: list[JsonObject]
+    file: NotRequired[str]
+    steps: NotRequired[list[Step]]
+
+
+class Rules(TypedDict):
+    rules: list[JsonObject]
+
+
+class RuleChange(TypedDict):
+    source: str
+    file: str | None
+    line: int | None
+    rule: dict[str, Any] | None
+    missing: str | None
+    losesTrust: bool
+
+
+class Flip(TypedDict):
+    run: str
+    tool: str
+    args: JsonObject
+    was: Action
+    now: Action
+    rule: str
+    source: str
+    reason: str
+
+
+class Replay(TypedDict):
+    lookedAt: int
+    passedOver: int
+    flips: list[Flip]
