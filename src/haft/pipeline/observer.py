@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from typing import Protocol
 
 from haft.contracts import Event
 from haft.values import replace
@@ -16,6 +17,16 @@ from haft.values import replace
 MAX_TEXT = 1 << 20
 """How many characters of output may wait for one reader."""
 MAX_PROGRESS = 64
+
+
+class RunObserver(Protocol):
+    """Is told about the events of a run, on the event loop, and must not wait."""
+
+    def put(self, event: Event) -> None: ...
+
+    def end(self) -> None:
+        """The run has ended: no event follows."""
+        ...
 
 
 class Observer:

@@ -30,7 +30,7 @@ from haft.contracts import (
     Workspace,
     evolve,
 )
-from haft.pipeline.observer import Observer
+from haft.pipeline.observer import Observer, RunObserver
 from haft.pipeline.pauses import Pausing
 from haft.values import dataclass
 
@@ -169,7 +169,7 @@ class Run:
         """The facts that belong to the current status."""
         self._next_seq = 1
         self._recorder = recorder
-        self._observers: list[Observer] = []
+        self._observers: list[RunObserver] = []
         self._waiters: list[asyncio.Future[Outcome]] = []
         self._outcome: Outcome | None = None
         self._task: asyncio.Task[None] | None = None
@@ -223,7 +223,22 @@ class Run:
         else:
             observer.put(self._outcome_event(self._outcome))
             observer.end()
-        return observer.events(self._forget)
+        return observer.events(self.forget)
+
+    def observe(self, observer: RunObserver) -> None:
+        """Tell this observer all events from now on. It is told nothing more about a run that has ended."""
+        if self._outcome is None:
+            self._observers.append(observer)
+
+    def forget(self, observer: RunObserver) -> None:
+        """Tell this observer nothing more."""
+        if observer in self._observers:
+            self._observers.remove(observer)
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the latest event, except for the outcome, which has the next number."""
+        return self._next_seq - 1
 
     def cancel(self, by: Principal | None = None) -> bool:
         """Cancel the run, which goes to `cancellation-requested`. Returns False if the run had already ended. The audit
@@ -404,10 +419,6 @@ class Run:
     def _publish(self, event: Event) -> None:
         for observer in self._observers:
             observer.put(event)
-
-    def _forget(self, observer: Observer) -> None:
-        if observer in self._observers:
-            self._observers.remove(observer)
 
     def __repr__(self) -> str:
         return f"<Run {self.id} {self.call.name} {self.status}>"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.runs.entry import RunRecord, entry_of
+    from haft.runs.entry import Entry, RunRecord, entry_of
     from haft.runs.follower import follow
     from haft.runs.history import History
     from haft.runs.journal import Journal, journal_paths
-    from haft.runs.kept_output import Frame, KeptOutput
+    from haft.runs.kept_output import Frame, KeptOutput, KeptReader
     from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
     from haft.runs.paused_runs import Asked, asked_by, call_facts, call_from
     from haft.runs.recovery import recover
@@ -23,11 +23,11 @@ else:
     __getattr__ = face(
         __name__,
         {
-            "entry": "RunRecord entry_of",
+            "entry": "Entry RunRecord entry_of",
             "follower": "follow",
             "history": "History",
             "journal": "Journal journal_paths",
-            "kept_output": "Frame KeptOutput",
+            "kept_output": "Frame KeptOutput KeptReader",
             "old_outputs": "Outputs outputs_in remove_outputs",
             "paused_runs": "Asked asked_by call_facts call_from",
             "recovery": "recover",

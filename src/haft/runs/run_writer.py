@@ -52,6 +52,7 @@ class RunWriter:
         self._unlogged: list[bytes] = []
         self._live: set[RunId] = set()
         self._cancel: Callable[[RunId, str], None] = lambda _run, _who: None
+        self._listeners: list[Callable[[Entry], None]] = []
         self._thread: threading.Thread | None = None
         self.trouble: StorageFailed | None = None
         """Why the last attempt to copy the journal failed, in which case the journals still have the runs; None if it
@@ -60,6 +61,12 @@ class RunWriter:
     def on_cancel(self, cancel: Callable[[RunId, str], None]) -> None:
         """Set the function that is called, in the writer's thread, if another process wants to cancel a run."""
         self._cancel = cancel
+
+    def listen(self, listener: Callable[[Entry], None]) -> Callable[[], None]:
+        """Tell `listener` every entry from now on, in the thread that writes it and after it is in the journal. Returns
+        the function that ends this."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     def write(self, entry: Entry) -> None:
         """Write a run to the journal. When this returns, the run survives the death of this process. Raises `LeaseLost`
@@ -74,6 +81,8 @@ class RunWriter:
                 self._live.add(entry.run)
             elif self._live:
                 self._live.discard(entry.run)
+        for listener in self._listeners:
+            listener(entry)
         if not self._wanted.is_set():
             self._wanted.set()
             if self._thread is None:

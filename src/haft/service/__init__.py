@@ -125,9 +125,11 @@ if TYPE_CHECKING:
     from haft.service.recovery import recover_into
     from haft.service.rule_changes import RuleChange, RuleChanges
     from haft.service.rule_listing import is_all_there, listed_rules
+    from haft.service.run_events import RunEvents
     from haft.service.sealed_states import SealedStates
     from haft.service.served_workspaces import NamedWorkspace, ServedWorkspace, ServedWorkspaces
     from haft.service.service import ToolService
+    from haft.service.state_news import News, StateNews
     from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts
     from haft.service.store import StoreFacade, Tidied
     from haft.service.suggestions import Suggested, add_line, suggested
@@ -185,6 +187,7 @@ else:
             "providers": "ListedProvider ProviderChange ProvidersFacade RemovedProvider StartProposal provider_text",
             "providers_login": "login_provider",
             "haft.sources.mcp": "START_SECONDS",
+            "state_news": "News StateNews",
             "state_reader": "has_state open_changes open_history recover_dead_hosts",
             "client_announcements": "announce_caller announce_peer",
             "approval_secret": "ApprovalSecret",
@@ -192,6 +195,7 @@ else:
             "recovery": "recover_into",
             "rule_changes": "RuleChange RuleChanges",
             "rule_listing": "is_all_there listed_rules",
+            "run_events": "RunEvents",
             "sealed_states": "SealedStates",
             "served_workspaces": "NamedWorkspace ServedWorkspace ServedWorkspaces",
             "service": "ToolService",

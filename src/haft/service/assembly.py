@@ -265,6 +265,7 @@ class Host:
             conditions=self.conditions,
         )
         self.trail = trail
+        self.run_writer = run_writer
         self.pipeline = pipeline = Pipeline(dependencies, self._tell_abandoned)
         self.lease = lease
         ending.push_async_callback(pipeline.close)

@@ -41,7 +41,8 @@ class FileRuns(Kept, RunStore):
                 record, rest = (parsed := json.loads(text))["record"], parsed["rest"]
                 known = self._all("runs").get(record["run"])
                 if known is None or not known["ended"]:
-                    put("runs", record["run"], {"text": text, "ended": rest["endedAt"] is not None})
+                    number = self._next(put, "runs") if known is None else known["number"]
+                    put("runs", record["run"], {"text": text, "ended": rest["endedAt"] is not None, "number": number})
                 events = self._all("events").get(record["run"], {})
                 events = {**events, **{str(event[0]): event for event in rest["noted"]}}
                 if events:
@@ -70,6 +71,16 @@ class FileRuns(Kept, RunStore):
         texts = [value["text"] for value in self._all("runs").values() if not value["ended"]]
         return [text for text in texts if json.loads(text)["rest"]["host"] == host]
 
+    def added(self, after, but, also):
+        rows = sorted(self._all("runs").items(), key=lambda row: row[1]["number"])
+        newest = max((value["number"] for _, value in rows), default=0)
+        found = []
+        for run, value in rows:
+            is_new = after < value["number"] and json.loads(value["text"])["rest"]["host"] not in but
+            if is_new or run in also:
+                found.append(value["text"])
+        return newest, found
+
     def take_over(self, runs, of, to):
         with self._connection.writing() as put:
             found = [json.loads(self._all("runs")[run]["text"]) for run in runs if run in self._all("runs")]
@@ -79,7 +90,7 @@ class FileRuns(Kept, RunStore):
                 return False
             for run, one in zip(runs, found, strict=True):
                 one["rest"]["host"] = to
-                put("runs", run, {"text": json.dumps(one), "ended": False})
+                put("runs", run, {**self._all("runs")[run], "text": json.dumps(one)})
             return True
 
     def events_of(self, run, after=-1):

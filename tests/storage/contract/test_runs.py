@@ -144,3 +144,19 @@ def test_open_runs_are_taken_over_from_one_host_all_or_none(connection, document
     assert ids(connection.runs.open_runs("h_1")) == []
     assert sorted(ids(connection.runs.open_runs("h_2"))) == RUNS[:2]
     assert {decode(text)["rest"]["host"] for text in connection.runs.open_runs("h_2")} == {"h_2"}
+
+
+def test_new_runs_are_found_in_the_order_in_which_they_were_written(connection, document):
+    runs = connection.runs
+    assert runs.added(0, [], []) == (0, [])
+    runs.put([document(RUNS[2], host="h_1")])
+    runs.put([document(RUNS[0], host="h_2"), document(RUNS[1], host="h_1")])
+    newest, texts = runs.added(0, [], [])
+    assert ids(texts) == [RUNS[2], RUNS[0], RUNS[1]]
+    assert ids(runs.added(0, ["h_1", "h_3"], [])[1]) == [RUNS[0]]
+    assert ids(runs.added(0, ["h_1", "h_3"], [RUNS[1]])[1]) == [RUNS[0], RUNS[1]]
+    assert runs.added(newest, [], []) == (newest, [])
+    runs.put([document(RUNS[2], host="h_1", status="done", ended=2.0), document(RUNS[3], host="h_2")])
+    later, texts = runs.added(newest, [], [RUNS[2]])
+    assert (later > newest, ids(texts)) == (True, [RUNS[2], RUNS[3]])
+    assert decode(texts[0])["record"]["status"] == "done"

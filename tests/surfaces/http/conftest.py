@@ -17,6 +17,7 @@ from haft.service import ServedWorkspaces, StateHome, Tokens
 from haft.surfaces.http.app import application
 from haft.surfaces.http.server import Server
 from haft.surfaces.http.sign_in.bearer import BearerTokens
+from haft.surfaces.http.streams.hub import Hub
 
 
 @dataclass
@@ -59,8 +60,9 @@ def serving(directory: Path, *, workspaces=None, **options):
             if workspaces
             else ServedWorkspaces.only(workspace, home=home, **options)
         )
-        async with opening as opened:
+        async with opening as opened, contextlib.AsyncExitStack() as hubs:
             server = Server(opened, BearerTokens(Tokens(home)), StateHome(str(home)))
+            server.hub = await hubs.enter_async_context(Hub({each.name: each.service for each in opened}))
             guard = application(server)
             listening = socket.create_server(("127.0.0.1", 0))
             config = uvicorn.Config(guard, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=2)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, Final
 
-from haft.contracts import BadUsage, Principal, RunId, near_miss
+from haft.contracts import BadUsage, HostId, Principal, RunId, near_miss
 from haft.pipeline import Run
-from haft.runs import Filter, RunRecord
+from haft.runs import Entry, Filter, RunRecord
 from haft.service.assembly import Host
 from haft.service.changes import with_current_changes
 from haft.service.output_pages import OutputPage, output_page
 from haft.service.paused_runs import request_cancel
+from haft.service.run_events import RunEvents
 
 FILTERS: Final = tuple(field.name for field in dataclasses.fields(Filter))
 
@@ -57,6 +59,20 @@ class HostRuns:
     async def output(self, run: str, offset: int = 0) -> OutputPage:
         """The stored output of a run from byte `offset` on, as much as fits on a page."""
         return await self._host.with_history(lambda history: output_page(history, history.find(run), offset))
+
+    def events(self, run: str, after: int = -1) -> RunEvents:
+        """The events of a run that have a number above `after`, of any host: see `RunEvents`."""
+        return RunEvents(self._host, RunId(run), after)
+
+    @property
+    def host(self) -> HostId:
+        """The name of this host, which runs have while they are its own."""
+        return self._host.lease.host
+
+    def listen(self, listener: Callable[[Entry], None]) -> Callable[[], None]:
+        """Tell `listener` each run of this host whenever it was saved. Returns the function that ends this."""
+        self._host.running()
+        return self._host.run_writer.listen(listener)
 
     def stop(self, run: str, who: str | Principal | None = None) -> bool:
         """Cancel a run of this host or of another host. Returns False if the run had already ended. Blocks the event

@@ -95,6 +95,12 @@ class RunStore(Protocol):
         """The documents of a host's runs that have not ended."""
         ...
 
+    def added(self, after: int, but: Collection[HostId], also: Collection[RunId]) -> tuple[int, list[str]]:
+        """The documents of the runs that were first written after the run with the number `after`, in this order,
+        without those of the hosts `but`; and the documents of the runs `also`. The runs are numbered as they are first
+        written; the result begins with the number of the newest."""
+        ...
+
     def take_over(self, runs: Sequence[RunId], of: HostId, to: HostId) -> bool:
         """Make runs of the host `of` that have not ended runs of the host `to`, all or none. Returns False if one of
         them has ended, or belongs to another host by now. If several processes try it, only one succeeds."""

@@ -118,6 +118,14 @@ class SqliteRuns(RunStore):
     def open_runs(self, host: HostId) -> list[str]:
         return self._documents("WHERE host = ? AND ended_at IS NULL", host)
 
+    def added(self, after: int, but: Collection[HostId], also: Collection[RunId]) -> tuple[int, list[str]]:
+        newest = self._connection.database.rows("SELECT coalesce(max(number), 0) FROM runs")[0][0]
+        if newest <= after and not also:
+            return newest, []
+        others = f"number > ? AND number <= ? AND host NOT IN ({', '.join('?' * len(but))})"
+        where = f"WHERE ({others}) OR id IN ({', '.join('?' * len(also))}) ORDER BY number"
+        return newest, self._documents(where, after, newest, *but, *also)
+
     def take_over(self, runs: Sequence[RunId], of: HostId, to: HostId) -> bool:
         where = f"id IN ({', '.join('?' * len(runs))}) AND host = ? AND ended_at IS NULL"
         with self._connection.writing() as database:

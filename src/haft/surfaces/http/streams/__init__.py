@@ -1,4 +1,8 @@
-"""The event streams."""
+"""The event streams: one hub reads what happens, serialises each event once, and hands it to all subscribers.
+
+`hub` ticks; `run_topic` and `feed` read what happens; `topics` hands it to subscribers, each with a bound; `stream` is
+what one client gets, and `routes` answers its request.
+"""
 
 from __future__ import annotations
 
@@ -12,4 +16,6 @@ if TYPE_CHECKING:
 
 def routes(server: Server) -> list[BaseRoute]:
     """The routes."""
-    return []
+    from haft.surfaces.http.streams.routes import stream_routes
+
+    return stream_routes(server)
