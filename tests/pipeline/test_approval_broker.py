@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from haft import ApprovalAnswer, ToolService
-from haft.contracts import BadUsage, Conflict
+from haft.contracts import AnsweredBefore, BadUsage, Conflict
 
 WAITING = {"approval.expires_seconds": 60}
 
@@ -46,7 +46,7 @@ def test_without_an_approver_a_call_waits_in_the_inbox_and_goes_on_when_it_is_ap
         assert (outcome.status, outcome.decision.by) == ("done", "person")
         assert (tmp_path / "workspace" / "made").exists()
         assert service.inbox() == []
-        with pytest.raises(BadUsage, match="answered already"):
+        with pytest.raises(AnsweredBefore, match="answered already"):
             await service.approve(waiting.id)
 
     serve(tmp_path, body)

@@ -39,6 +39,7 @@ def test_a_proof_holds_for_exactly_this_answer_to_this_request(verifier, signer)
         {"allow": 1},
         {"message": "x"},
         {"rule_proof": "00"},
+        {"paths": ["a"]},
         {"proof": None},
         {"proof": "00" * 64},
         {"proof": "no hex"},

@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     from haft.changes.diff.difference import FileDifference, difference, differences
     from haft.changes.diff.diffstat import stat_lines
     from haft.changes.diff.file_history import FileEdit, file_history
+    from haft.changes.diff.person_diff import diff_text
     from haft.changes.engine_selector import EngineSelector, Transaction
     from haft.changes.engines.observed import ObservedFiles
     from haft.changes.engines.scope import Scope
     from haft.changes.engines.session import SessionTransaction, WritesBetweenCalls
     from haft.changes.guard.guard import offences
-    from haft.changes.held_changes import apply, drop
+    from haft.changes.held_changes import apply, chosen_paths, drop
     from haft.changes.held_files import hold_files
     from haft.changes.kept_changes import ChangeSet, KeptChanges
     from haft.changes.ledger import Ledger, Row
@@ -73,6 +74,7 @@ else:
             "diff.difference": "FileDifference difference differences",
             "diff.diffstat": "stat_lines",
             "diff.file_history": "FileEdit file_history",
+            "diff.person_diff": "diff_text",
             "engines.observed": "ObservedFiles",
             "engines.scope": "Scope",
             "engines.session": "SessionTransaction WritesBetweenCalls",
@@ -88,7 +90,7 @@ else:
             "published.views": "View Views exempt",
             "recovery": "recover recover_left_commits take_back_published",
             "reversal": "ReversalResult preview_reversal reverse",
-            "held_changes": "apply drop",
+            "held_changes": "apply chosen_paths drop",
             "store.blobs": "Blobs",
             "store.bounds": "Bounds is_due",
             "store.store": "PruneResult Store",

@@ -43,11 +43,9 @@ from haft.contracts import (
     Workspace,
     new_run_id,
 )
-from haft.files import shown
 from haft.values import replace
 
 if TYPE_CHECKING:
-    from haft.changes.diff.difference import FileDifference
     from haft.changes.engines import SessionCalls
     from haft.changes.engines.scope import Scope
     from haft.changes.engines.session import SessionTransaction, WritesBetweenCalls
@@ -73,8 +71,6 @@ class LayerTrial(Protocol):
         ...
 
 
-MOST_SHOWN = 1_000_000
-"""After this many characters, the rest of a diff is not shown to a person."""
 OUTLIVES_CALLS = "its process outlives its calls"
 OFF = Changes(complete=False, reason="`changes.engine` is `off`")
 IN_PROCESS = Changes(complete=False, reason="it runs in this process, where nothing watches what it changes")
@@ -502,22 +498,9 @@ class EngineSelector:
         return "none" if row is None else row.state
 
     def diff_text(self, run: str) -> str:
-        """The diff of a run's changes, for a person, cut after about `MOST_SHOWN` characters."""
-        kept = changes.KeptChanges(self.transactions.ledger, self.transactions.blobs)
-        try:
-            found = kept.find(run)
-            pieces: list[str] = []
-            size = 0
-            for each in changes.differences(found.entries, lambda each, side: kept.read(found, each, side)):
-                if each.renamed_to is None:
-                    pieces.append(_shown(each))
-                    size += len(pieces[-1])
-                if size > MOST_SHOWN:
-                    pieces.append(f"… and more, {len(found.entries)} paths in all: `haft diff {run}` shows them\n")
-                    break
-            return "".join(pieces)
-        finally:
-            kept.close()
+        """The diff of a run's changes, for a person."""
+        with contextlib.closing(changes.KeptChanges(self.transactions.ledger, self.transactions.blobs)) as kept:
+            return changes.diff_text(kept, run)
 
     async def why_no_overlay(self) -> str | None:
         """Why calls cannot work in a layer above the workspace; None if they can. haft finds out by starting a program
@@ -580,9 +563,3 @@ def _confinement() -> list[str]:
 
 
 _CONFINEMENT_FIELDS = ("Uid:", "Gid:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:")
-
-
-def _shown(each: FileDifference) -> str:
-    """The patch of one file, or one line with its name, followed by the facts that a patch cannot show."""
-    text = each.text or f"{each.change.type} {shown(each.change.path)}\n"
-    return text + (f"({each.note})\n" if each.note else "")

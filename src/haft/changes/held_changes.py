@@ -108,21 +108,29 @@ def apply_part(
     paths: Sequence[str],
     owner: Owner,
     stopped: Callable[[], bool] = lambda: False,
+    granted_paths: Sequence[str] | None = None,
 ) -> PartResult:
     """Commit the held changes of some paths, and of everything below them; the rest stays held. The committed part
     becomes a change set of its own, that of `owner`, whose parent is `run`: it can be undone by itself, or together
-    with the rest. Raises `BadUsage` if the run changes none of these paths."""
+    with the rest. `granted_paths` are those of `apply`. Raises `BadUsage` if the run changes none of these paths."""
     with transactions.publisher.locked_and_settled(stopped):
         held, manifest = find_held(transactions, run)
-        part = _chosen(manifest, paths)
+        part = chosen_paths(manifest.run, manifest.entries, paths)
         names = {each.path for each in part}
         left = [each for each in manifest.entries if each.path not in names]
         # The rest needs its new directories too: someone may undo the part before the rest is applied.
         needed = {above for each in left if each.after is not None for above in _above(each.path)} & names
         rest = [each for each in manifest.entries if each.path not in names or each.path in needed]
         if not left:
-            return PartResult(_apply(transactions, run, held, manifest, None), 0)
+            return PartResult(_apply(transactions, run, held, manifest, granted_paths), 0)
         chosen = replace(manifest, entries=tuple(part))
+        if granted_paths is not None:
+            conflicts = [path for path in map(from_latin, manifest.notes.get("conflicts", ())) if path in names]
+            objection = transactions.objections.to_commit(chosen, f"held/{run}/upper", conflicts, granted_paths)
+            if objection is not None:
+                against = tuple(map(ConflictingPath, conflicts))
+                refused = TransactionResult(chosen.changes("held", against, objection.message), objection)
+                return PartResult(refused, len(left))
         current, moved = _against_current(transactions, chosen)
         if moved:
             refreshed = {each.path: each for each in current.entries}
@@ -148,24 +156,25 @@ class PartResult:
     """How many paths are still held."""
 
 
-def _chosen(manifest: Manifest, paths: Sequence[str]) -> list[PathChange]:
-    """The changes of the paths, of everything below them, and of the new directories that they need."""
+def chosen_paths(run: str, entries: Sequence[PathChange], paths: Sequence[str]) -> list[PathChange]:
+    """Those of a run's changes that belong to the paths, to everything below them, and to the new directories that they
+    need. Raises `BadUsage` if the run changes none of these paths."""
     wanted: set[str] = set()
     for path in paths:
         name = os.path.normpath(path)
         below = "" if name == "." else f"{name}/"
-        found = [each.path for each in manifest.entries if each.path == name or each.path.startswith(below)]
+        found = [each.path for each in entries if each.path == name or each.path.startswith(below)]
         if not found:
-            near = near_miss(name, [each.path for each in manifest.entries])
-            hint = f"did you mean `{near}`?" if near else f"`haft diff --stat {manifest.run}` lists its changes"
-            raise BadUsage(f"{manifest.run} holds no change of `{path}`", hint=hint)
+            near = near_miss(name, [each.path for each in entries])
+            hint = f"did you mean `{near}`?" if near else f"`haft diff --stat {run}` lists its changes"
+            raise BadUsage(f"{run} holds no change of `{path}`", hint=hint)
         wanted.update(found)
-    by_path = {each.path: each for each in manifest.entries}
+    by_path = {each.path: each for each in entries}
     for path in list(wanted):
         if by_path[path].after is None:
             continue
         wanted.update(each for each in _above(path) if each in by_path and _is_new_directory(by_path[each]))
-    return [each for each in manifest.entries if each.path in wanted]
+    return [each for each in entries if each.path in wanted]
 
 
 def _above(path: str) -> list[str]:

@@ -50,11 +50,19 @@ class ChangesTool(OwnChanges):
     """One of the four tools: undo, redo, apply or drop."""
 
     def __init__(
-        self, verb: Verb, transactions: Transactions, *, by_person: bool = True, merge: Merge | None = None
+        self,
+        verb: Verb,
+        transactions: Transactions,
+        *,
+        by_person: bool = True,
+        merge: Merge | None = None,
+        granted_paths: Sequence[str] | None = None,
     ) -> None:
         """`by_person` says that a person, not an agent, wants the undo or redo. `merge` is a merge that a person has
-        seen, for an `apply`."""
+        seen, for an `apply`. `granted_paths`: an `apply` of paths answers a request for approval, so the guard judges
+        these changes, except in the granted paths."""
         self._merge = merge
+        self._granted_paths = granted_paths
         self._by_person = by_person
         self._verb = verb
         self._transactions = transactions
@@ -111,7 +119,8 @@ class ChangesTool(OwnChanges):
         if paths := arguments.get("paths"):
             # The part belongs to the thread of the run, so that an undo of this thread takes it back too.
             owner = replace(owner, parent=run, thread=row.thread)
-            part = await self._in_thread(lambda stopped: apply_part(transactions, run, paths, owner, stopped))
+            granted = self._granted_paths
+            part = await self._in_thread(lambda stopped: apply_part(transactions, run, paths, owner, stopped, granted))
             settled, left = part.result, part.left
         elif self._merge is not None:
             plan, merged = self._merge

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         ERROR_CODES,
         EXIT_CODES,
         AmbiguousRun,
+        AnsweredBefore,
         BadApprover,
         BadBatchApprover,
         BadConfig,
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
         Rejected,
         SandboxDenied,
         ScratchFull,
+        ShownHasChanged,
         StartFailed,
         StorageFailed,
         TimedOut,
@@ -194,11 +196,13 @@ else:
             "Approver DecidedPart Decision Delegation Scope",
             "renamed_fields": "with_current_names",
             "errors": (
-                "AmbiguousRun BadApprover BadBatchApprover BadConfig BadUsage Bug Busy CallError Conflict Deadlock "
+                "AmbiguousRun AnsweredBefore BadApprover BadBatchApprover BadConfig BadUsage Bug Busy CallError "
+                "Conflict Deadlock "
                 "DependencyFailed ERROR_CODES EXIT_CODES Failure HaftError InvalidArguments LeaseLost LimitExceeded "
                 "MachineError "
                 "NeedsBuild NeedsPerson NotCovered NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient "
-                "Rejected ScratchFull StartFailed StorageFailed TimedOut ToolFailed Unconfined UnknownEnd "
+                "Rejected ScratchFull ShownHasChanged StartFailed StorageFailed TimedOut ToolFailed Unconfined "
+                "UnknownEnd "
                 "UnknownRequest UnknownRun UnknownTool UnknownWorkspace SandboxDenied near_miss"
             ),
             "events": "Event EventType iso_time",

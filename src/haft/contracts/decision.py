@@ -210,6 +210,9 @@ class ApprovalAnswer:
     answer holds for this call only: haft ignores its scope, its grants and edited arguments."""
     rule_proof: str | None = None
     """The proof that the person knows the approval passphrase, for the rule that this answer makes."""
+    paths: tuple[str, ...] = ()
+    """For the changes of a trial run: the paths whose changes are applied, with everything below them; the rest stays
+    held. Empty: all changes."""
 
 
 Approver = Callable[[ApprovalRequest], "Awaitable[bool | ApprovalAnswer] | bool | ApprovalAnswer"]

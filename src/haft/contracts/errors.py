@@ -14,6 +14,8 @@
     │   ├── NotCovered           not-covered         exit 1 (an agent did not run its call through haft)
     │   ├── UnknownEnd           unknown-end         exit 1 (an agent never said that its call had ended)
     │   ├── Conflict             conflict            exit 5
+    │   │   ├── AnsweredBefore   (somebody else has answered the request)
+    │   │   └── ShownHasChanged  (a request does not show any more what the person saw)
     │   ├── Deadlock             deadlock            exit 5
     │   ├── Busy                 busy                exit 6
     │   └── DependencyFailed     dependency-failed   exit 130 (a call that it names in `after` failed)
@@ -206,6 +208,29 @@ class Conflict(CallError):
     code = "conflict"
     exit_code = 5
     retryable = True
+
+
+class AnsweredBefore(Conflict):
+    """Somebody else has answered the request first."""
+
+    retryable = False
+
+    def __init__(self, request: str, answered_by: str) -> None:
+        """`answered_by` says who answered, and how."""
+        self.answered_by = answered_by
+        super().__init__(f"{request} was answered already: {answered_by}")
+
+
+class ShownHasChanged(Conflict):
+    """A person answered a request, and the request does not show any more what the person saw."""
+
+    def __init__(self, request: str, digest: str) -> None:
+        """`digest` is the digest of what the request shows now."""
+        self.digest = digest
+        super().__init__(
+            f"{request} was not answered: what it shows has changed, and has now the digest {digest}",
+            hint="look at it again (`haft inbox` shows it), and answer what it shows now",
+        )
 
 
 class Deadlock(CallError):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from haft.pipeline.run import Run
     from haft.pipeline.stages.decide import Decide
     from haft.pipeline.stages.record import Durability
+    from haft.pipeline.stages.review import ApplyApproved
 else:
     __getattr__ = face(
         __name__,
@@ -35,5 +36,6 @@ else:
             "run": "Run",
             "stages.decide": "Decide",
             "stages.record": "Durability",
+            "stages.review": "ApplyApproved",
         },
     )

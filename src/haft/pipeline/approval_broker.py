@@ -316,15 +316,17 @@ class ApprovalBroker:
         may_prolong: bool,
     ) -> ReceivedAnswer:
         expires_at = waiting.expires_at
-        seen = policy.digest_of(waiting.shown)
         while True:
             given = await approver.wait(POLL_SECONDS)
-            if given is not None and await shared.use(lambda inbox: inbox.end(waiting.id)):
-                return given
+            if given is not None:
+                end = functools.partial(policy.Inbox.end, name=waiting.id, answered=self._told(waiting, given))
+                if await shared.use(end):
+                    return given
             answered = await shared.use(lambda inbox: inbox.answer_to(waiting.id))
             if answered is not None and not self._counts(call, waiting.id, answered):
                 await shared.use(lambda inbox: inbox.reopen(waiting.id))
             elif answered is not None:
+                seen = await shared.use(lambda inbox: _digest_now(inbox, waiting))
                 await shared.use(lambda inbox: inbox.end(waiting.id, "taken"))
                 return _inbox_answer(answered, seen)
             now = self.now()
@@ -334,6 +336,22 @@ class ApprovalBroker:
             elif may_prolong and expires_at < policy.NEVER and now > expires_at - lasts / 2:
                 expires_at = now + lasts
                 await shared.use(lambda inbox, until=expires_at: inbox.prolong(waiting.id, until))  # type: ignore[misc]
+
+    def _told(self, waiting: Waiting, given: ReceivedAnswer) -> Answered | None:
+        """The approver's answer as the inbox keeps it, for those who answer too late; None if nobody answered."""
+        if not given.is_from_person:
+            return None
+        answer, principal = given.answer, self._person.acting(given.answer.who)
+        return policy.Answered(
+            approved=answer.approved,
+            who=principal.who,
+            seen=waiting.digest,
+            at=self.now(),
+            scope=answer.scope,
+            thread=principal.thread,
+            kind=principal.kind,
+            paths=[*answer.paths] or None,
+        )
 
     def _counts(self, call: Call, request: str, answered: Answered) -> bool:
         """Whether an answer of another process counts. One that does not is recorded in the audit log."""
@@ -455,7 +473,7 @@ class _ApproverTask:
         if given.approved and not request.client_may_approve and given.via not in self._trusted_clients:
             await asyncio.get_running_loop().create_future()  # It is no answer: the request waits for another one.
         if request.question is None:
-            given = replace(given, scope="once", allow=0, grants=NO_GRANTS, arguments=None)
+            given = replace(given, scope="once", allow=0, grants=NO_GRANTS, arguments=None, paths=())
         return ReceivedAnswer(given, f"client {given.via}")
 
 
@@ -474,6 +492,13 @@ async def _within(seconds: float | None, answer: Awaitable[ReceivedAnswer]) -> R
 
 async def _as_coroutine(work: Awaitable[T]) -> T:
     return await work
+
+
+def _digest_now(inbox: Inbox, waiting: Waiting) -> str:
+    """The digest of what a request shows now. Only its diff can have changed since it was made: somebody may have
+    applied a part of the changes of a trial run."""
+    now = inbox.find(waiting.id).shown
+    return policy.digest_of({**waiting.shown, "diff": now.get("diff")} if waiting.tried else waiting.shown)
 
 
 def _inbox_answer(answered: Answered, seen: str) -> ReceivedAnswer:
@@ -496,6 +521,7 @@ def to_answer(answered: Answered) -> ApprovalAnswer:
         allow=answered.allow,
         who=answered.principal,
         rule_proof=answered.rule_proof,
+        paths=tuple(answered.paths or ()),
     )
 
 

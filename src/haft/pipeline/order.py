@@ -110,6 +110,7 @@ from haft.pipeline.stages import (
     Validate,
 )
 from haft.pipeline.stages.approve import PinFirstUse, SaveApproval
+from haft.pipeline.stages.review import ApplyApproved
 from haft.pipeline.untrusted_calls import UntrustedCalls
 from haft.policy import PolicyQuery
 from haft.registry import Catalogue
@@ -184,6 +185,8 @@ class Dependencies:
     open_output_store: Callable[[RunId], OutputStore]
     call: Callable[..., Run]
     """`ToolService.call`, for tools that call other tools."""
+    apply_approved: ApplyApproved
+    """Applies a part of the changes of a trial run."""
     conditions: Conditions = NO_CONDITIONS
     """What a test changes."""
 
@@ -232,15 +235,15 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         answer: ApprovalAnswer,
         asked: ApprovalRequest | None,
     ) -> None:
-        facts: dict[str, Any] = {"request": request, "message": answer.message, "scope": answer.scope}
-        if answer.via is not None:
-            facts["via"] = answer.via
-        if asked is not None and asked.connection is not None:
-            facts["connection"] = asked.connection.to_json()
-        if asked is not None and asked.question is not None:
-            facts["question"] = {"by": asked.question.by, "message": asked.question.message[:MAX_RECORDED_QUESTION]}
+        facts = _answer_facts(answer, asked)
         dependencies.trail.record_act(
-            "approve" if answer.approved else "reject", principal, call.run, call.name, call.secrets, **facts
+            "approve" if answer.approved else "reject",
+            principal,
+            call.run,
+            call.name,
+            call.secrets,
+            request=request,
+            **facts,
         )
 
     def record_refusal(call: Call, request: str, reason: str) -> None:
@@ -301,7 +304,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         validate,
         decide,
         approve,
-        Review(broker, dependencies.engine_selector),
+        Review(broker, dependencies.engine_selector, dependencies.apply_approved),
         ApproveBuild(broker, dependencies.sandbox),
         KeepOrder(resolve, validate, decide, approve, dependencies.workspace),
         TakeLocks(dependencies.footprints, dependencies.locks, dependencies.waiting_line),
@@ -342,6 +345,20 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         ),
         Invoke(context, untrusted, faults),
     )
+
+
+def _answer_facts(answer: ApprovalAnswer, asked: ApprovalRequest | None) -> dict[str, Any]:
+    """What the audit log says about an answer."""
+    facts: dict[str, Any] = {"message": answer.message, "scope": answer.scope}
+    if answer.paths:
+        facts["paths"] = list(answer.paths)
+    if answer.via is not None:
+        facts["via"] = answer.via
+    if asked is not None and asked.connection is not None:
+        facts["connection"] = asked.connection.to_json()
+    if asked is not None and asked.question is not None:
+        facts["question"] = {"by": asked.question.by, "message": asked.question.message[:MAX_RECORDED_QUESTION]}
+    return facts
 
 
 def _check_launches(run: Run) -> None:

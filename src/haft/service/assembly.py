@@ -36,7 +36,7 @@ from haft.contracts import (
     new_thread_id,
 )
 from haft.files import Root, secrets_of_root
-from haft.pipeline import Dependencies, Footprints, Pipeline, Run
+from haft.pipeline import ApplyApproved, Dependencies, Footprints, Pipeline, Run
 from haft.policy import Environments, PolicyEngine, Rule
 from haft.registry import Catalogue
 from haft.runs import History, Journal, KeptOutput, RunRecord, RunWriter, journal_paths
@@ -151,10 +151,11 @@ class Host:
         types = find_agent_types(self.workspace, self.home.path, self.config, self.environ)
         return [(kind.name, kind.description) for kind in types.usable()]
 
-    async def open(self, call: Callable[..., Run]) -> None:
-        """Open the host. `call` is the function with which tools call other tools."""
+    async def open(self, call: Callable[..., Run], apply_approved: ApplyApproved) -> None:
+        """Open the host. `call` is the function with which tools call other tools; `apply_approved` applies a part of
+        the changes of a trial run."""
         try:
-            self._start(call)
+            self._start(call, apply_approved)
             self._ending.push_async_callback(self.discovery.close)
             self._ending.push_async_callback(self.disk.stop)
             await self.disk.start(is_incomplete=self._is_incomplete)
@@ -162,7 +163,7 @@ class Host:
             await self._ending.aclose()
             raise
 
-    def _start(self, call: Callable[..., Run]) -> None:
+    def _start(self, call: Callable[..., Run], apply_approved: ApplyApproved) -> None:
         """Take the lease, recover the runs of dead hosts, and put the pipeline together."""
         home, ending = self.home, self._ending
         home.prepare()
@@ -262,6 +263,7 @@ class Host:
             trail=trail,
             open_output_store=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
             call=call,
+            apply_approved=apply_approved,
             conditions=self.conditions,
         )
         self.trail = trail

@@ -166,6 +166,10 @@ class ChangesFacade:
         """The difference of each file in a change set."""
         return changes.differences(found.entries, lambda altered, side: self.read(found, altered, side))
 
+    def diff_text(self, run: str) -> str:
+        """The diff of a run's changes, as a person sees it who approves them."""
+        return changes.diff_text(self._kept, run)
+
     def blame(self, workspace: str, path: str) -> list[BlamedLine]:
         """The lines of a file, each with the run that wrote it. The path is relative to the workspace."""
         return changes.blame(self._kept, workspace, path)

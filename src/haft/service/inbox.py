@@ -14,9 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from haft import changes
 from haft.audit import Redactor, Trail, secret_values
 from haft.contracts import (
     NO_GRANTS,
+    AnsweredBefore,
     BadUsage,
     Conflict,
     Grants,
@@ -25,6 +27,7 @@ from haft.contracts import (
     Question,
     Rejected,
     RuleOffer,
+    ShownHasChanged,
     UnknownRequest,
     UnknownRun,
     check_owned,
@@ -33,10 +36,11 @@ from haft.contracts import (
     iso_time,
     with_current_names,
 )
-from haft.policy import Answered, Inbox, Memory, Signer, Waiting, with_proof, with_variables
+from haft.policy import Answered, Inbox, Memory, Signer, Waiting, digest_of, with_proof, with_variables
 from haft.runs import History, RunRecord
 from haft.service.approval_secret import ApprovalSecret
 from haft.service.call_arguments import check_form
+from haft.service.changes import ChangesFacade
 from haft.service.paused_runs import end_waiting, is_waiting
 from haft.storage import StateHome, open_stores
 from haft.values import replace
@@ -53,6 +57,8 @@ class Reply:
     is_paused: bool = False
     """Whether the run stays paused until its program resumes it, in any process: the host that asked is dead, and
     another one can go on with the run."""
+    paths: tuple[str, ...] = ()
+    """The chosen paths of a trial run; empty for all."""
     others: tuple[Reply, ...] = ()
     """For an answer to a batch: the replies to its other requests."""
 
@@ -69,6 +75,7 @@ class Reply:
             "tool": self.waiting.shown.get("tool"),
             "approved": self.approved,
             "waits": self.host_lives,
+            "paths": list(self.paths),
         }
 
 
@@ -90,12 +97,11 @@ class InboxFacade:
         return self._inbox.waiting(workspace)
 
     def find(self, name: str) -> Waiting:
-        """The request with this id, or with a run that has this id. Raises `BadUsage` if the request can no longer be
-        answered."""
+        """The request with this id, or with a run that has this id. Raises `AnsweredBefore` or `BadUsage` if the
+        request can no longer be answered."""
         found = self._inbox.find(name)
-        if found.state in ("answered", "taken") and found.answer is not None:
-            said = "yes" if found.answer.approved else "no"
-            raise BadUsage(f"{found.id} was answered already: {found.answer.who} said {said}")
+        if found.state != "open" and found.answer is not None:
+            raise AnsweredBefore(found.id, how_answered(found.answer))
         if found.state != "open":
             raise BadUsage(
                 f"{found.id} needs no answer any more", hint=f"`haft show {found.run}` says how the call ended"
@@ -131,13 +137,20 @@ class InboxFacade:
         grants: Grants | Mapping[str, Any] | None = None,
         scope: str = "once",
         allow: int = 0,
+        paths: Sequence[str] = (),
+        digest: str | None = None,
         signer: Signer | None = None,
     ) -> Reply:
-        """Answer a request. `signer` proves that the person knows the approval passphrase. Raises `NeedsPerson` if an
-        agent approves, and `Rejected` if a passphrase is set and there is no `signer`."""
+        """Answer a request. `digest` is the digest of what the person saw; None: of what `waiting` shows. `paths` are
+        the chosen paths of a trial run. `signer` proves that the person knows the approval passphrase. Raises
+        `NeedsPerson` if an agent approves, `Rejected` if a passphrase is set and there is no `signer`,
+        `ShownHasChanged` if the request shows something else now, and `AnsweredBefore` if somebody else was faster."""
         if approved:
             who.must_be_person("approve")
         self._require_signer(waiting, signer)
+        self._require_same(waiting, digest)
+        if paths:
+            self._check_paths(waiting, paths, is_plain=approved)
         lives = self._leases.is_alive(waiting.host)
         try:
             opened = grants_from(grants).to_json()
@@ -181,15 +194,38 @@ class InboxFacade:
             grants=opened,
             scope=scope,
             allow=allow,
+            paths=[*paths] or None,
         )
         given = given if signer is None else self._signed(waiting, given, signer)
         if not self._inbox.answer(waiting, given):
-            raise Conflict(
-                f"{waiting.id} was answered by someone else, or expired", hint="`haft inbox` lists the requests"
-            )
+            self.find(waiting.id)  # Raises with the reason: somebody else has answered, or nobody needs an answer.
+            raise Conflict(f"{waiting.id} was not answered", hint="`haft inbox` lists the requests")
         if not lives:
             self._without_host(waiting, given, paused)
-        return Reply(waiting, approved, lives, is_paused=paused is not None)
+        return Reply(waiting, approved, lives, is_paused=paused is not None, paths=tuple(paths))
+
+    def _require_same(self, waiting: Waiting, digest: str | None) -> None:
+        """Raise `ShownHasChanged` if a request does not show what the person saw, or if a trial run no longer holds
+        what its request shows: somebody may have applied a part of its changes."""
+        shown = self.find(waiting.id).shown
+        if waiting.tried and (held := self._held_diff(waiting)) is not None and held != shown["diff"]:
+            shown = {**shown, "diff": held}
+            self._inbox.show_anew(waiting.id, shown)
+        now = digest_of(shown)
+        if now != (digest or waiting.digest):
+            raise ShownHasChanged(waiting.id, now)
+
+    def _held_diff(self, waiting: Waiting) -> str | None:
+        """The diff of the changes that a trial run holds now; None if it holds none."""
+        with contextlib.closing(ChangesFacade(self._home)) as kept:
+            row = kept.ledger.get(waiting.run)
+            return None if row is None or row.state != "held" else kept.diff_text(waiting.run)
+
+    def _check_paths(self, waiting: Waiting, paths: Sequence[str], *, is_plain: bool) -> None:
+        if not is_plain or not waiting.tried:
+            raise BadUsage("paths can be chosen only to approve the changes of a trial run")
+        with contextlib.closing(ChangesFacade(self._home)) as kept:
+            changes.chosen_paths(waiting.run, kept.find(waiting.run).entries, paths)
 
     def _paused(self, waiting: Waiting) -> RunRecord | None:
         """The run of a request, if it waits for its program to resume it; None if it has ended."""
@@ -233,6 +269,7 @@ class InboxFacade:
     def _tell(self, waiting: Waiting, given: Answered) -> None:
         """Record the answer in the audit log, because the host that would do so is dead."""
         trail = Trail(self._log, Redactor(secret_values(os.environ)), waiting.workspace)
+        chosen: dict[str, Any] = {} if given.paths is None else {"paths": given.paths}
         try:
             trail.record_act(
                 "approve" if given.approved else "reject",
@@ -242,6 +279,7 @@ class InboxFacade:
                 request=waiting.id,
                 message=given.message,
                 scope=given.scope,
+                **chosen,
             )
         finally:
             trail.close()
@@ -299,6 +337,11 @@ def check_together(found: Sequence[Waiting], answer: Mapping[str, Any]) -> None:
             f"{len(found)} calls of the batch wait: other arguments can be given for one call only",
             hint=f"answer one of them: {', '.join(each.id for each in found[:5])}",
         )
+    if answer.get("paths") or answer.get("digest") is not None:
+        raise BadUsage(
+            f"{len(found)} calls of the batch wait: paths and a digest belong to one call",
+            hint=f"answer one of them: {', '.join(each.id for each in found[:5])}",
+        )
     if answer.get("scope", "once") != "once" or grants_from(answer.get("grants")) != NO_GRANTS:
         raise BadUsage(
             f"{len(found)} calls of the batch wait: an answer to all of them holds once, and takes no grants",
@@ -326,6 +369,7 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
     return {
         "id": waiting.id,
         "run": waiting.run,
+        "digest": waiting.digest,
         "tool": shown["tool"],
         "args": shown["arguments"],
         "preview": shown.get("preview"),
@@ -360,4 +404,12 @@ def answered_by(home: StateHome, name: str) -> str | None:
             answer = Inbox(connection).find(name).answer
     except HaftError:
         return None
-    return None if answer is None else f"{answer.who} {'approved' if answer.approved else 'rejected'} it"
+    return None if answer is None else how_answered(answer)
+
+
+def how_answered(answer: Answered) -> str:
+    """A text that says who gave an answer, and how."""
+    if not answer.approved:
+        return f"{answer.who} rejected it"
+    lasting = {"thread": ", for its thread", "always": ", and such calls from now on"}.get(answer.scope, "")
+    return f"{answer.who} approved {'a part of it' if answer.paths else 'it'}{lasting}"

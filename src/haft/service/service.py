@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -150,7 +150,7 @@ class ToolService:
         return SyncToolService(cls.open(workspace, **options))
 
     async def __aenter__(self) -> Self:
-        await self._host.open(self.call)
+        await self._host.open(self.call, self.changes.apply_approved)
         return self
 
     async def __aexit__(
@@ -526,14 +526,20 @@ class ToolService:
         arguments: Mapping[str, Any] | None = None,
         grants: Grants | Mapping[str, Any] | None = None,
         message: str | None = None,
+        paths: Sequence[str] = (),
+        digest: str | None = None,
         who: str | Principal | None = None,
         passphrase: str | None = None,
     ) -> asyncio.Task[Reply]:
         """Approve a call that waits. `name` is the id of its request or of its run; the id of a batch stands for all
         its calls that wait. The answer takes effect even if
-        nobody awaits the task. `passphrase` is the approval passphrase, if one is set. Raises `NeedsPerson` if this
-        method acts for an agent and not for a person."""
+        nobody awaits the task. With `paths`, only these changes of a trial run are applied, with everything below these
+        paths; the rest stays held. `digest` is the digest of what the person saw (`Waiting.digest`). `passphrase` is
+        the approval passphrase, if one is set. Raises `NeedsPerson` if this method acts for an agent and not for a
+        person, `ShownHasChanged` if the request shows something else now, and `AnsweredBefore` if somebody else was
+        faster."""
         answer: Any = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}
+        answer |= {"paths": paths, "digest": digest}
         return self.approvals.approve(name, who=who, passphrase=passphrase, **answer)
 
     def reject(
@@ -541,11 +547,12 @@ class ToolService:
         name: str,
         *,
         message: str | None = None,
+        digest: str | None = None,
         who: str | Principal | None = None,
         passphrase: str | None = None,
     ) -> asyncio.Task[Reply]:
-        """Reject a call that waits. The model sees the message."""
-        return self.approvals.reject(name, message=message, who=who, passphrase=passphrase)
+        """Reject a call that waits. The model sees the message. `digest` is that of `approve`."""
+        return self.approvals.reject(name, message=message, digest=digest, who=who, passphrase=passphrase)
 
     def undo(
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None

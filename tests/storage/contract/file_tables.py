@@ -155,8 +155,11 @@ class FileApprovals(Kept, ApprovalStore):
     def prolong(self, name, expires_at):
         self._step(name, "open", expires_at=expires_at)
 
-    def close_open(self, name):
-        return self._step(name, "open", state="closed", shown={})
+    def show_anew(self, name, shown):
+        return self._step(name, "open", shown=shown)
+
+    def close_open(self, name, answered=None):
+        return self._step(name, "open", state="closed", shown={}, answer=answered and answered.to_json())
 
     def take_answered(self, name):
         return self._step(name, "answered", state="taken", shown={})

@@ -89,6 +89,24 @@ def test_a_closed_request_cannot_be_answered_and_forgets_what_it_showed(approval
     assert (over.state, over.shown) == ("closed", {})
 
 
+def test_a_closed_request_keeps_the_answer_of_the_approver(approvals):
+    put(approvals, "a_1")
+    assert approvals.close_open("a_1", replace(YES, paths=["a"]))
+    assert approvals.answer_to("a_1") is None
+    (over,) = approvals.named("a_1")
+    assert (over.state, over.answer, over.shown) == ("closed", replace(YES, paths=["a"]), {})
+
+
+def test_only_an_open_request_can_show_something_else(approvals):
+    put(approvals, "a_1")
+    before = approvals.named("a_1")[0]
+    assert approvals.show_anew("a_1", {**before.shown, "diff": "less"})
+    (now,) = approvals.open(NOW)
+    assert now.shown == {**before.shown, "diff": "less"} and now.digest != before.digest
+    approvals.answer("a_1", YES)
+    assert not approvals.show_anew("a_1", {})
+
+
 def test_answers_that_nobody_took_are_found_by_the_call(approvals):
     put(approvals, "a_1", "a_2")
     put(approvals, "a_3", tried=True)

@@ -72,7 +72,7 @@ def test_an_answer_counts_once(haft, asks):
     process, question = asks(*TOUCH)
     assert haft("reject", question["id"]).code == 0
     late = haft("approve", question["id"])
-    assert late.code == 2 and "answered already" in late.err
+    assert late.code == 5 and "answered already" in late.err and "rejected it" in late.err
     process.communicate(timeout=60)
 
 
@@ -204,6 +204,34 @@ def test_what_was_tried_is_committed_though_the_process_that_asked_is_gone(haft,
     said = haft("approve", question["id"], "--json")
     assert said.code == 0 and said.json["settled"]["state"] == "committed"
     assert (haft.workspace / "made").exists()
+
+
+def test_a_part_of_what_was_tried_is_applied_from_another_process(haft, asks):
+    command = "mkdir new; echo a > new/a; echo b > b; echo c > c"
+    process, question = asks("tools", "use", "shell", "--command", command, "--wait", "100", "--json", "--try")
+    wrong = haft("approve", question["id"], "--path", "new/b")
+    assert wrong.code == 2 and "did you mean `new/a`?" in wrong.err
+    stale = haft("approve", question["id"], "--path", "b", "--digest", "0" * 64)
+    assert stale.code == 5 and question["digest"] in stale.err
+    said = haft("approve", question["id"], "--path", "new", "--path", "b", "--digest", question["digest"])
+    assert said.code == 0 and "is approved in part" in said.out
+    outcome = outcome_of(process)
+    assert (outcome["status"], outcome["changes"]["state"]) == ("done", "held")
+    assert [each["path"] for each in outcome["changes"]["files"]] == ["c"]
+    assert (haft.workspace / "new/a").exists() and (haft.workspace / "b").exists()
+    assert not (haft.workspace / "c").exists()
+    assert haft("changes", "drop", outcome["run"]).code == 0
+
+
+def test_a_part_of_what_was_tried_is_applied_though_the_process_that_asked_is_gone(haft, asks):
+    process, question = asks("tools", "use", "shell", "--command", "echo a > a; echo b > b", "--wait", "100", "--try")
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    said = haft("approve", question["id"], "--path", "a", "--json")
+    assert said.code == 0 and said.json["paths"] == ["a"] and said.json["settled"]["state"] == "committed"
+    assert (haft.workspace / "a").exists() and not (haft.workspace / "b").exists()
+    (held,) = haft("changes", "list", "--json").json
+    assert (held["run"], held["files"]) == (question["run"], 1)
 
 
 def test_what_was_tried_is_dropped_though_the_process_that_asked_is_gone(haft, asks):

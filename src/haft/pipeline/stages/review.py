@@ -1,5 +1,5 @@
-"""A stage that watches a call: after a trial run, it shows the output and the diff to a person, and then applies or
-drops the changes.
+"""A stage that watches a call: after a trial run, it shows the output and the diff to a person, and then applies the
+changes, or a part of them, or drops them.
 
 The stage lies outside the queue, so that the call holds no place and no lock while a person thinks. If no person can
 answer, the changes stay held, and any process can apply or drop them.
@@ -10,15 +10,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from haft.changes import run_uncancellable
 from haft.contracts import (
     Action,
+    ApprovalAnswer,
     BadUsage,
     ChangesState,
+    Decision,
     Outcome,
+    Principal,
     Rejected,
+    RunId,
     evolve,
 )
 from haft.pipeline import nesting
@@ -29,7 +33,18 @@ from haft.pipeline.stages.transact import with_run_id
 from haft.values import replace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from haft.changes import EngineSelector
+
+
+class ApplyApproved(Protocol):
+    """Applies those changes of a trial run that a person approved, in a run of its own, which it returns. `parent` is
+    the run that made the trial run."""
+
+    def __call__(
+        self, run: RunId, paths: Sequence[str], *, granted: Sequence[str], principal: Principal, parent: RunId | None
+    ) -> Run: ...
 
 
 class Review:
@@ -39,9 +54,11 @@ class Review:
         self,
         broker: ApprovalBroker,
         engine_selector: Callable[[], EngineSelector],
+        apply_approved: ApplyApproved,
     ) -> None:
         self._broker = broker
         self._engine_selector = engine_selector
+        self._apply_approved = apply_approved
 
     @staticmethod
     def skips(run: Run) -> bool:
@@ -72,14 +89,47 @@ class Review:
             failure = Rejected(f"the changes of the trial run of `{run.call.name}` were dropped: {reason}").failure()
             return evolve(outcome, status="rejected-by-user", error=failure, changes=changes, decision=decision)
         run.set_status("in-progress")
-        result = await run_uncancellable(lambda: self._engine_selector().apply(run.id, outcome.sandbox.writable))
-        run.changes = result.changes
         reason = answer.message or "the approver approved the changes"
         decision = replace(run.decision, action="allow", layer="approval", by="person", reason=reason)
+        if answer.paths:
+            return await self._apply_part(run, outcome, answer, decision)
+        result = await run_uncancellable(lambda: self._engine_selector().apply(run.id, outcome.sandbox.writable))
+        run.changes = result.changes
         outcome = evolve(outcome, changes=result.changes, decision=decision)
         if result.error is not None:
             outcome = evolve(outcome, status="error", error=with_run_id(result.error.failure(), run.id))
         return outcome
+
+    async def _apply_part(self, run: Run, outcome: Outcome, answer: ApprovalAnswer, decision: Decision) -> Outcome:
+        """The outcome after the changes of the chosen paths were applied; the rest stays held."""
+        assert isinstance(answer.who, Principal)  # The broker has set it.
+        applying = self._apply_approved(
+            run.id,
+            answer.paths,
+            granted=outcome.sandbox.writable,
+            principal=answer.who,
+            parent=None if run.parent is None else run.parent.id,
+        )
+        applied = await applying
+        state = self._engine_selector().state(run.id)
+        if applied.error is not None:
+            run.changes = replace(outcome.changes, reason=applied.error.message)
+            failed = evolve(outcome, status="error", error=with_run_id(applied.error, run.id))
+            return evolve(failed, changes=run.changes, decision=decision)
+        if state != "held":  # The paths were all that the run had changed.
+            run.changes = replace(outcome.changes, state=state, reason=None)
+            return evolve(outcome, changes=run.changes, decision=decision)
+        taken = {each.path for each in applied.changes.files}
+        left = tuple(each for each in outcome.changes.files if each.path not in taken)
+        reason = f"{applied.run_id} applied the other changes: a person approved only a part of them"
+        run.changes = replace(outcome.changes, files=left, reason=reason)
+        paths = "1 path" if len(left) == 1 else f"{len(left)} paths"
+        run.add_note(
+            f"a person approved {len(taken)} of {len(outcome.changes.files)} changed paths, and {applied.run_id} "
+            f"applied them; {paths} stay{'s' if len(left) == 1 else ''} held: `haft changes apply {run.id}` applies "
+            f"the rest, `haft changes drop {run.id}` drops it"
+        )
+        return evolve(outcome, changes=run.changes, decision=decision)
 
     @staticmethod
     def _settled_elsewhere(run: Run, outcome: Outcome, became: ChangesState) -> Outcome:

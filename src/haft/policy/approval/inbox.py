@@ -83,12 +83,16 @@ class Inbox:
         """Postpone the expiry of a request to `expires_at`, because a person is still looking at it."""
         self._store.prolong(name, expires_at)
 
-    def end(self, name: str, state: str = "closed") -> bool:
-        """End a request: with `closed`, an open request whose host needs no answer any more; with `taken`, an answered
-        request whose host uses the answer. After that, nobody can answer the request, and the text that was shown is
-        deleted. Returns False, and does nothing, if the request is not open (for `closed`) or not answered (for
-        `taken`)."""
-        return self._store.take_answered(name) if state == "taken" else self._store.close_open(name)
+    def show_anew(self, name: str, shown: Mapping[str, Any]) -> bool:
+        """Replace what an open request shows. Returns False if the request is not open."""
+        return self._store.show_anew(name, shown)
+
+    def end(self, name: str, state: str = "closed", answered: Answered | None = None) -> bool:
+        """End a request: with `closed`, an open request whose host needs no answer any more, because of `answered` or
+        for another reason; with `taken`, an answered request whose host uses the answer. After that, nobody can answer
+        the request, and the text that was shown is deleted. Returns False, and does nothing, if the request is not open
+        (for `closed`) or not answered (for `taken`)."""
+        return self._store.take_answered(name) if state == "taken" else self._store.close_open(name, answered)
 
     def take_unused_approval(self, fingerprint: str, is_alive: Callable[[HostId], bool]) -> Waiting | None:
         """Take over an approval of exactly this call that another host got, but did not use because that host died.

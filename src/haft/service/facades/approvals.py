@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from haft.contracts import Grants, Principal, Scope
@@ -41,16 +41,23 @@ class HostApprovals:
         arguments: Mapping[str, Any] | None = None,
         grants: Grants | Mapping[str, Any] | None = None,
         message: str | None = None,
+        paths: Sequence[str] = (),
+        digest: str | None = None,
         who: str | Principal | None = None,
         passphrase: str | None = None,
     ) -> asyncio.Task[Reply]:
-        """Approve a call that waits. `name` is the id of its request or of its run; the id of a batch stands for all
-        its calls that wait. The answer takes effect even if
-        nobody awaits the task. `passphrase` is the approval passphrase, if one is set. Raises `NeedsPerson` if this
-        method acts for an agent and not for a person."""
+        """Approve a call that waits: see `ToolService.approve`."""
         principal = self._host.acting(who)
         principal.must_be_person("approve")
-        answer = {"scope": scope, "allow": allow, "arguments": arguments, "grants": grants, "message": message}
+        answer: dict[str, Any] = {
+            "scope": scope,
+            "allow": allow,
+            "arguments": arguments,
+            "grants": grants,
+            "message": message,
+            "paths": tuple(paths),
+            "digest": digest,
+        }
         return self._replied(name, principal, passphrase, approved=True, **answer)
 
     def reject(
@@ -58,11 +65,13 @@ class HostApprovals:
         name: str,
         *,
         message: str | None = None,
+        digest: str | None = None,
         who: str | Principal | None = None,
         passphrase: str | None = None,
     ) -> asyncio.Task[Reply]:
         """Reject a call that waits, or with the id of a batch all its calls that wait. The model sees the message."""
-        return self._replied(name, self._host.acting(who), passphrase, approved=False, message=message)
+        acts = self._host.acting(who)
+        return self._replied(name, acts, passphrase, approved=False, message=message, digest=digest)
 
     def _replied(self, name: str, principal: Principal, passphrase: str | None, **answer: Any) -> asyncio.Task[Reply]:
         task = asyncio.get_running_loop().create_task(self._reply(name, principal, passphrase, **answer))
@@ -82,6 +91,8 @@ class HostApprovals:
 
         reply = await asyncio.to_thread(give)
         for each in (reply, *reply.others):
-            if each.settle:
-                await (self._changes.apply if each.approved else self._changes.drop)(each.waiting.run, who=principal)
+            if each.settle and each.approved:
+                await self._changes.apply(each.waiting.run, paths=each.paths, who=principal)
+            elif each.settle:
+                await self._changes.drop(each.waiting.run, who=principal)
         return reply

@@ -52,6 +52,7 @@ BY_NAME: Final = Decision(
 )
 _MOST_NAMED: Final = 5
 BY_AGENT: Final = replace(BY_NAME, by="rule", reason="an agent called it directly")
+BY_ANSWER: Final = replace(BY_NAME, reason="a person approved these changes of a trial run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,13 @@ class HostChanges:
         principal.must_be_person("apply")
         found = self._here([self._change_set("apply", run)])[0].run
         return self._settle("apply", [found], principal, paths=paths)
+
+    def apply_approved(
+        self, run: str, paths: Sequence[str], *, granted: Sequence[str], principal: Principal, parent: RunId | None
+    ) -> Run:
+        """Apply those changes of a trial run that a person approved. Unlike in `apply`, the guard judges them, except
+        in the `granted` paths. `parent` is the run that made the trial run, if one did."""
+        return self._settle("apply", [run], principal, paths=paths, granted=granted, parent=parent)
 
     async def merge(self, run: str) -> HeldMerge:
         """Merge the held changes of a run with the changes that others have made to the same files. Changes nothing:
@@ -221,6 +229,8 @@ class HostChanges:
         force: bool = False,
         paths: Sequence[str] = (),
         merge: Merge | None = None,
+        granted: Sequence[str] | None = None,
+        parent: RunId | None = None,
     ) -> Run:
         arguments: dict[str, Any] = {"runs": runs, **({"force": True} if force else {})}
         if paths:
@@ -228,16 +238,23 @@ class HostChanges:
         if merge is not None:
             arguments["merge"] = True
         pipeline = self._host.running()
-        caller = pipeline.within()
+        if parent is None and (caller := pipeline.within()) is not None:
+            parent = caller.id
         return pipeline.call(
             Call(
                 run=new_run_id(),
                 name=ToolName(verb),
                 arguments=arguments,
                 principal=principal,
-                parent=None if caller is None else caller.id,
-                tool=ChangesTool(verb, self._host.changes(), by_person=principal.kind == "person", merge=merge),
-                decision=BY_NAME if principal.kind == "person" else BY_AGENT,
+                parent=parent,
+                tool=ChangesTool(
+                    verb,
+                    self._host.changes(),
+                    by_person=principal.kind == "person",
+                    merge=merge,
+                    granted_paths=granted,
+                ),
+                decision=BY_ANSWER if granted is not None else BY_NAME if principal.kind == "person" else BY_AGENT,
                 secrets=self._host.known(),
             )
         )

@@ -43,6 +43,8 @@ class Answered:
     """The proof that the person knows the approval passphrase, if one is set: see `policy.Verifier`."""
     rule_proof: str | None = None
     """The same for the rule that this answer makes."""
+    paths: list[str] | None = None
+    """For the changes of a trial run: the paths whose changes are applied. None: all changes."""
 
     @property
     def principal(self) -> Principal:
@@ -51,7 +53,7 @@ class Answered:
 
     def to_json(self) -> dict[str, Any]:
         told = {name: getattr(self, name) for name in self.__slots__}
-        for name in ("proof", "rule_proof"):  # Earlier versions do not know these fields.
+        for name in ("proof", "rule_proof", "paths"):  # Earlier versions do not know these fields.
             if told[name] is None:
                 del told[name]
         return told
@@ -117,13 +119,17 @@ class ApprovalStore(Protocol):
         no answer, or the host has already taken it."""
         ...
 
+    def show_anew(self, name: str, shown: Mapping[str, Any]) -> bool:
+        """Replace what an open request shows. Returns False if the request was no longer open."""
+        ...
+
     def prolong(self, name: str, expires_at: float) -> None:
         """Change the time at which an open request expires."""
         ...
 
-    def close_open(self, name: str) -> bool:
-        """Close an open request, and delete the stored text that was shown to the person. Returns False if the request
-        was no longer open."""
+    def close_open(self, name: str, answered: Answered | None = None) -> bool:
+        """Close an open request, and delete the stored text that was shown to the person. `answered` is the answer that
+        the host got from its approver, if it got one. Returns False if the request was no longer open."""
         ...
 
     def take_answered(self, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import HaftError, HostId, RunId, ThreadId
@@ -59,11 +60,21 @@ class SqliteApprovals(ApprovalStore):
             "UPDATE approvals SET state = 'open', answer = NULL WHERE id = ? AND state = 'answered'", name
         )
 
+    def show_anew(self, name: str, shown: Mapping[str, Any]) -> bool:
+        return self._change(
+            "UPDATE approvals SET shown = ? WHERE id = ? AND state = 'open'", encode(shown).decode(), name
+        )
+
     def prolong(self, name: str, expires_at: float) -> None:
         self._change("UPDATE approvals SET expires_at = ? WHERE id = ? AND state = 'open'", expires_at, name)
 
-    def close_open(self, name: str) -> bool:
-        return self._change("UPDATE approvals SET state = 'closed', shown = '{}' WHERE id = ? AND state = 'open'", name)
+    def close_open(self, name: str, answered: Answered | None = None) -> bool:
+        answer = None if answered is None else encode(answered.to_json()).decode()
+        return self._change(
+            "UPDATE approvals SET state = 'closed', shown = '{}', answer = ? WHERE id = ? AND state = 'open'",
+            answer,
+            name,
+        )
 
     def take_answered(self, name: str) -> bool:
         return self._change(

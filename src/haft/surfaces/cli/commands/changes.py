@@ -15,7 +15,6 @@ from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.person.change_run import tell_conflicts, wait_for_changes
 from haft.surfaces.cli.place import (
     change_sets,
-    current_directory,
     find_changed,
     history,
     require_person,
@@ -25,6 +24,7 @@ from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
 from haft.surfaces.cli.words.change_states import WORDS
 from haft.surfaces.cli.words.run_completion import complete_changes
 from haft.surfaces.cli.words.times import clock
+from haft.surfaces.cli.words.workspace_paths import in_workspace
 from haft.surfaces.text.terminal import is_terminal, one_line
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _settle(context: click.Context, verb: Verb, run: str, paths: tuple[str, ...]
     options = context.find_object(Globals) or Globals()
     tell_what_is_logged(options)
     row = _held(verb, run)
-    outcome = asyncio.run(_perform(verb, row, options, [_in_workspace(path, row.workspace) for path in paths]))
+    outcome = asyncio.run(_perform(verb, row, options, [in_workspace(path, row.workspace) for path in paths]))
     left: int = 0 if outcome.result is None else outcome.result.get("left", 0)
     applied = len(outcome.changes.files) if left else row.files
     failure = outcome.error
@@ -245,19 +245,6 @@ def _held(verb: Verb, name: str) -> Row:
         hint = f"`haft undo {row.run}` takes them back" if row.state == "committed" else None
         raise BadUsage(f"{row.run} has no held changes: its changes are {WORDS.get(row.state, row.state)}", hint=hint)
     return row
-
-
-def _in_workspace(path: str, workspace: str) -> str:
-    """A path that the person named, relative to the workspace. If the current directory is not in the workspace, the
-    path is taken as relative to the workspace already."""
-    here = os.path.realpath(current_directory())
-    inside = workspace.rstrip("/") + "/"
-    if not os.path.isabs(path) and not f"{here}/".startswith(inside):
-        return os.path.normpath(path)
-    found = os.path.normpath(os.path.join(here, path))
-    if not f"{found}/".startswith(inside):
-        raise BadUsage(f"`{path}` is not in the workspace {workspace}")
-    return os.path.relpath(found, workspace)
 
 
 async def _perform(verb: Verb, row: Row, options: Globals, paths: list[str]) -> Outcome:

@@ -23,6 +23,7 @@ from haft.surfaces.cli.place import recover, require_person, tell_what_is_logged
 from haft.surfaces.cli.screen.printing import complain, facts, lines, say, table
 from haft.surfaces.cli.words.network_option import CommandWithNetwork, network_option
 from haft.surfaces.cli.words.times import lasted
+from haft.surfaces.cli.words.workspace_paths import in_workspace
 from haft.surfaces.text.home import state_home
 from haft.surfaces.text.sandbox import network_words
 from haft.surfaces.text.terminal import framed, is_terminal, one_line
@@ -195,6 +196,13 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     return [CompletionItem(one.id, help=f"{one.shown['tool']}: {one.shown['reason']}") for one in matching]
 
 
+digest_option = click.option(
+    "--digest",
+    metavar="DIGEST",
+    help="Answer only if the request still shows what you saw: the field `digest` of `haft inbox --json`.",
+)
+
+
 @click.command("approve", cls=CommandWithNetwork)
 @click.argument(
     "name",
@@ -227,7 +235,16 @@ def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
 @click.option(
     "--env", metavar="NAME", multiple=True, help="Pass this environment variable on to the call (repeatable)."
 )
+@click.option(
+    "--path",
+    "paths",
+    metavar="PATH",
+    multiple=True,
+    type=click.Path(),
+    help="Of a trial run: apply only the changes of PATH, and of everything below it (repeatable).",
+)
 @click.option("--message", metavar="TEXT", help="Your reason, for the audit log.")
+@digest_option
 @passphrase_option
 @click.pass_context
 def approve_request(
@@ -242,12 +259,17 @@ def approve_request(
     read: tuple[str, ...],
     write: tuple[str, ...],
     env: tuple[str, ...],
+    paths: tuple[str, ...],
     message: str | None,
+    digest: str | None,
     passphrase: str | None,
 ) -> None:
     """Approve one waiting call, all waiting calls of a batch, or one waiting connection. With `--thread` or `--always`,
     haft also approves later calls that match the rule shown by `haft inbox`. With `--args`, haft validates the new
     arguments and decides about the call again.
+
+    If the changes of a trial run wait, haft applies them. With `--path`, haft applies only a part of them, and the rest
+    stays held.
 
     `--network`, `--scratch`, `--read` and `--write` open the sandbox for this call only. `--env` passes on a variable
     of the process that made the call. With `--thread` or `--always`, later matching calls get this variable too.
@@ -282,6 +304,8 @@ def approve_request(
             write=granted_places("--write", write),
         ),
         message=message,
+        paths=paths,
+        digest=digest,
         passphrase=passphrase,
         choice_is_open=longer and choice is None,
     )
@@ -295,12 +319,15 @@ def approve_request(
     help="The id of the request or of its run, or the beginning of the id; or the id of a batch, for all its calls.",
 )
 @click.option("--message", metavar="TEXT", help="Your reason. It becomes part of the outcome, which the model reads.")
+@digest_option
 @passphrase_option
 @click.pass_context
-def reject_request(context: click.Context, name: str, message: str | None, passphrase: str | None) -> None:
+def reject_request(
+    context: click.Context, name: str, message: str | None, digest: str | None, passphrase: str | None
+) -> None:
     """Reject a waiting call, all waiting calls of a batch, or a waiting connection of a call."""
     require_person("reject")
-    _answer(context, name, approved=False, message=message, passphrase=passphrase)
+    _answer(context, name, approved=False, message=message, digest=digest, passphrase=passphrase)
 
 
 def _answer(
@@ -316,6 +343,8 @@ def _answer(
         found = inbox.find_all(name)
         check_together(found, answer)
         waiting = found[0]
+        if answer.get("paths"):
+            answer["paths"] = [in_workspace(path, waiting.workspace) for path in answer["paths"]]
         if "grants" in answer and answer["grants"].network:
             _require_grantable(waiting)
         if answer.get("arguments") is not None:
@@ -430,8 +459,11 @@ def _reply_line(reply: Reply, answer: Mapping[str, Any], held_changes: Mapping[s
         if answer["grants"].env:
             label += f", with {', '.join(answer['grants'].env)}"
         longer = f", and from now on {'in its thread' if answer['scope'] == 'thread' else 'always'}: {label}"
+    if reply.paths:
+        longer = " in part"
     if held_changes is not None:
-        return f"{waiting.id}: {tool} is approved{longer}; its changes are {held_changes['state']}"
+        changes = "the chosen changes" if reply.paths else "its changes"
+        return f"{waiting.id}: {tool} is approved{longer}; {changes} are {held_changes['state']}"
     if reply.host_lives:
         return f"{waiting.id}: {tool} is approved{longer}; {waiting.run} goes on"
     if reply.is_paused:
@@ -449,7 +481,8 @@ def _settle(reply: Reply, options: Globals) -> dict[str, Any]:
 
     async def perform() -> dict[str, Any]:
         async with ToolService.open(reply.waiting.workspace) as service:
-            run = service.apply(reply.waiting.run) if reply.approved else service.drop(reply.waiting.run)
+            changes, run_id = service.changes, reply.waiting.run
+            run = changes.apply(run_id, paths=reply.paths) if reply.approved else changes.drop(run_id)
             outcome = await wait_for_changes(run, options)
         state = "held" if outcome.error is not None else "committed" if reply.approved else "discarded"
         error = None if outcome.error is None else outcome.error.to_json()

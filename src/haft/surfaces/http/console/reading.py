@@ -39,7 +39,7 @@ async def records(ask: Ask, **wanted: Any) -> list[RunRecord]:
 
 async def one_run(ask: Ask, name: str) -> RunRecord:
     """One run. Raises `Forbidden` if it is the run of somebody else, and this person may see only their own."""
-    found = await ask.service.runs.stored(name)
+    found = await ask.service.runs.record(name)
     if not ask.identity.may("see-all-runs") and not ask.identity.owns(found):
         raise Forbidden(ask.identity, "see-all-runs")
     return found
