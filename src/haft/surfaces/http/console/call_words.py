@@ -13,7 +13,11 @@ _ABOUT_RUNS: Final = frozenset({"undo", "redo", "apply", "drop"})
 
 
 def subject(tool: str, arguments: Mapping[str, Any]) -> str:
-    """What a call is about: its command, its path, or its first arguments."""
+    """What a call is about, on one line: its command, its path, or its first arguments."""
+    return " ".join(_subject(tool, arguments).split())
+
+
+def _subject(tool: str, arguments: Mapping[str, Any]) -> str:
     if tool in _ABOUT_RUNS and isinstance(runs := arguments.get("runs"), list):
         return ", ".join(map(short_id, map(str, runs)))
     if isinstance(pattern := arguments.get("pattern"), str) and isinstance(path := arguments.get("path"), str):

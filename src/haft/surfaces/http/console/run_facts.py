@@ -73,6 +73,10 @@ class RunFacts:
     """The JSON form."""
 
     @property
+    def thread_name(self) -> str:
+        return short_id(self.thread)
+
+    @property
     def short(self) -> str:
         return short_id(self.id)
 

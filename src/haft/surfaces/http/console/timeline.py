@@ -38,6 +38,8 @@ LEAST: Final[Mapping[Kind, float]] = {"read": 0.42}
 LEAST_WIDTH: Final = 0.6
 """The width of the shortest bar in percent: about six pixels, which can be seen and hit."""
 GAP: Final = 0.12
+MOST_SHIFT: Final = 1.0
+"""How far a bar may be moved to the right so that calls that followed each other do not look parallel."""
 TEN_PIXELS: Final = 1.0
 """Ten pixels in percent of a usual plot: labels that do not fit are left out."""
 SHARED: Final[frozenset[Kind]] = frozenset({"read", "done", "changed", "undone", "rejected", "cancelled"})
@@ -217,6 +219,9 @@ class _Drawing:
                 last = row[-1]
                 if bar.x >= last.end + GAP:
                     row.append(bar)
+                elif self._follows(last, run) and last.end + GAP - bar.x <= MOST_SHIFT:
+                    bar.x = last.end + GAP
+                    row.append(bar)
                 elif self._can_share(last, run):
                     self._share(last, run)
                 else:
@@ -248,11 +253,15 @@ class _Drawing:
             waited_from = None
         return Bar([run], run.kind, x, width, waited_from=waited_from)
 
-    def _can_share(self, last: Bar, run: RunFacts) -> bool:
-        """Whether a run follows those of a bar, so closely that their bars would lie on each other."""
+    def _follows(self, last: Bar, run: RunFacts) -> bool:
+        """Whether a run began after those of a bar had ended, although their bars lie on each other: the shortest bar
+        is wider than a short call."""
         before = last.runs[-1]
-        is_short = self._is_short(run) and self._is_short(before)
-        return is_short and before.ended is not None and run.began >= before.ended
+        return before.ended is not None and run.started_work >= before.ended and not run.is_open
+
+    def _can_share(self, last: Bar, run: RunFacts) -> bool:
+        """Whether a run can share the bar of those before it."""
+        return self._is_short(run) and self._is_short(last.runs[-1]) and self._follows(last, run)
 
     def _is_short(self, run: RunFacts) -> bool:
         return run.kind in SHARED and run.lasted(self.now) / self.span * NOW < LEAST_WIDTH

@@ -29,6 +29,19 @@ def written_line(text: Any, longest: int = LONGEST) -> Markup:
     return _isolated(_coded(clipped(str(text), longest), _UNUSUAL_ON_A_LINE, one_line))
 
 
+def written_words(text: Any, longest: int = LONGEST) -> Markup:
+    """A sentence of haft on one line, in which names and commands stand between backticks: these become code."""
+    pieces = clipped(str(text), longest).split("`")
+    is_paired = len(pieces) % 2 == 1
+    html = "".join(
+        f"<code>{_coded(piece, _UNUSUAL_ON_A_LINE, one_line)}</code>"
+        if number % 2 and is_paired
+        else _coded(piece if is_paired or not number else f"`{piece}", _UNUSUAL_ON_A_LINE, one_line)
+        for number, piece in enumerate(pieces)
+    )
+    return _isolated(html)
+
+
 def written_code(text: str) -> Markup:
     """A piece of a line of code, for an element that isolates the line as a whole."""
     return Markup(_coded(text, _UNUSUAL, visible))  # noqa: S704  `_coded` escapes

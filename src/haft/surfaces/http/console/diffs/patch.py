@@ -1,5 +1,5 @@
 """Reads a patch in git's form, as haft writes it: files, hunks and lines. Between the patches of files stand lines
-about what a patch cannot show, such as `delete dist` for a directory, or `(a note)`."""
+about what a patch cannot show, such as `delete directory dist`, or `(a note)`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from haft.values import dataclass, field
 Mark = Literal[" ", "-", "+"]
 FileKind = Literal["created", "modified", "deleted", "renamed"]
 _HUNK: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_PLAIN: Final = re.compile(r"(create|modify|delete) (.+)")
+_PLAIN: Final = re.compile(r"(create|modify|delete) (directory )?(.+)")
 _KINDS: Final[dict[str, FileKind]] = {"create": "created", "modify": "modified", "delete": "deleted"}
 _ESCAPES: Final = re.compile(rb'\\(?:([0-7]{3})|([abtnvfr"\\]))')
 _LETTERS: Final = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13, b'"': 34, b"\\": 92}
@@ -49,6 +49,7 @@ class FilePatch:
     notes: list[str] = field(default_factory=list)
     is_patch: bool = True
     """False if there is only a line that names it: a directory, or content that a patch cannot show."""
+    is_directory: bool = False
     added: int = 0
     removed: int = 0
 
@@ -68,7 +69,7 @@ def read_patch(text: str) -> tuple[list[FilePatch], list[str]]:
         elif line.startswith("(") and line.endswith(")") and files:
             files[-1].notes.append(line[1:-1])
         elif found := _PLAIN.fullmatch(line):
-            files.append(FilePatch(found[2], _KINDS[found[1]], is_patch=False))
+            files.append(FilePatch(_unquoted(found[3]), _KINDS[found[1]], is_patch=False, is_directory=bool(found[2])))
         elif line:
             loose.append(line)
     return files, loose

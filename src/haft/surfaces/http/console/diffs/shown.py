@@ -21,7 +21,6 @@ MOST_FILES: Final = 50
 """How many files are shown at once."""
 MOST_LINES: Final = 2000
 """How many lines of one file are shown."""
-KINDS: Final = {"created": "created", "modified": "modified", "deleted": "deleted", "renamed": "renamed"}
 
 
 @dataclass(slots=True)
@@ -121,14 +120,14 @@ def shown_diff(patch: str, most_files: int = MOST_FILES) -> ShownDiff:
 
 def _with_directories(files: Sequence[FilePatch]) -> list[tuple[FilePatch, list[FilePatch]]]:
     """The files; those of a deleted directory together with it. Deleted directories come first."""
-    gone = [each.path for each in files if each.kind == "deleted" and not each.is_patch]
+    gone = [each.path for each in files if each.kind == "deleted" and each.is_directory]
     tops = [path for path in gone if not any(path.startswith(f"{other}/") for other in gone if other != path)]
     below: dict[str, list[FilePatch]] = {path: [] for path in tops}
     rest = []
     for each in files:
         top = next((path for path in tops if each.path.startswith(f"{path}/")), None)
         if top is not None:
-            if each.is_patch:
+            if not each.is_directory:
                 below[top].append(each)
         else:
             rest.append(each)
@@ -158,7 +157,8 @@ def _shown_file(file: FilePatch, below: Sequence[FilePatch]) -> ShownFile:
         hunks.append(_shown_hunk(Hunk(hunk.old, hunk.new, hunk.lines[:left]), file.path))
         left -= len(hunk.lines)
     one_sided = file.kind in ("created", "deleted")
-    return ShownFile(file.path, KINDS[file.kind], file.added, file.removed, hunks, notes, one_sided, more_lines=more)
+    path, kind = (f"{file.path}/", f"directory {file.kind}") if file.is_directory else (file.path, file.kind)
+    return ShownFile(path, kind, file.added, file.removed, hunks, notes, one_sided, more_lines=more)
 
 
 def _shown_hunk(hunk: Hunk, path: str) -> ShownHunk:

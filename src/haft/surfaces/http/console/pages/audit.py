@@ -32,7 +32,7 @@ async def show(request: PageRequest) -> View:
         query["cursor"] = int(cursor)
     is_whole = request.query.get("check") == "all"
     verdict = await request.ask.perform("verifyAudit", {"sinceCheckpoint": not is_whole})
-    page = await request.ask.perform("listAuditOfWorkspace", query)
+    page = await request.ask.perform("listAuditHere", query)
     facts = {
         "verdict": verdict,
         "sentence": _sentence(verdict, await _since(request)),
@@ -66,7 +66,7 @@ def _sentence(verdict: Mapping[str, Any], since: float | None) -> str:
 
 async def _since(request: PageRequest) -> float | None:
     """When the first entry of this workspace was written."""
-    lines = await request.ask.perform("exportAuditOfWorkspace")
+    lines = await request.ask.perform("exportAuditHere")
     async for chunk in lines:
         if first := chunk.partition(b"\n")[0]:
             return seconds_of(orjson.loads(first)["at"])

@@ -1,5 +1,5 @@
-"""The page Files: what happened to a path, by which run and why, and who wrote each line of it. Without a path: the files
-that runs changed last."""
+"""The page Files: what happened to a path, by which run and why, and who wrote each line of it. Without a path, it
+lists the files that runs changed last."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ PARTS: Final[Mapping[str, str]] = {
     "underWay": "running calls",
     "saved": "saved work",
     "outputs": "outputs",
-    "scratch": "/tmp of threads",
+    "scratch": "private files of threads",
 }
 LIMITS: Final[Mapping[str, str]] = {
     "max_seconds": "Time of a call",
@@ -39,7 +39,7 @@ _COMMAND: Final = re.compile(r"`([^`]+)`")
 async def show(request: PageRequest) -> View:
     """What the checks found, what is used, and what is allowed."""
     ask = request.ask
-    checks = sorted((await ask.perform("examineOfWorkspace"))["checks"], key=lambda each: ORDER.index(each["state"]))
+    checks = sorted((await ask.perform("examineHere"))["checks"], key=lambda each: ORDER.index(each["state"]))
     usage = (await ask.perform("showStore"))["usage"]
     bad = [_check(each) for each in checks if each["state"] != "ok"]
     facts = {

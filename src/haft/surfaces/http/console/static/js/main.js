@@ -6,6 +6,7 @@ import "./keys.js";
 import "./files.js";
 import "./rules.js";
 import "./tools.js";
+import "./timeline.js";
 import { startShown } from "./dom.js";
 
 startShown();
