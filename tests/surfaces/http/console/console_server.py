@@ -16,24 +16,10 @@ import uvicorn
 from corner_shop import WAITING
 
 from haft import Principal
-from haft.service import Identity, NamedWorkspace, ServedWorkspaces, StateHome, Tokens
+from haft.service import NamedWorkspace, ServedWorkspaces, StateHome, Tokens
 from haft.surfaces.http.app import application
 from haft.surfaces.http.server import Server
-
-
-class BearerTokens:
-    """Knows people and agents by their tokens, with the roles that these have."""
-
-    def __init__(self, home: Path) -> None:
-        self._tokens = Tokens(home)
-
-    async def identity_of(self, scope: Any) -> Identity | None:
-        given = dict(scope["headers"]).get(b"authorization", b"").decode()
-        found = self._tokens.find(given.removeprefix("Bearer "))
-        return None if found is None else found.identity()
-
-    async def is_valid(self, identity: Identity) -> bool:
-        return True
+from haft.surfaces.http.sign_in import SignIn
 
 
 @dataclass
@@ -49,6 +35,13 @@ class ConsoleServer:
     def token(self, name: str, kind: str = "person", *roles: str) -> str:
         """The token of a new person or agent."""
         return Tokens(self.home).add(name, Principal("root-of-tests"), kind=kind, roles=roles or ("operator",))[1]
+
+    def cookies(self, name: str, kind: str = "person", *roles: str) -> list[dict[str, str]]:
+        """The cookies of a browser in which a new person has signed in with a token, as Playwright takes them."""
+        body = {"token": self.token(name, kind, *roles)}
+        with httpx.Client(timeout=60, trust_env=False) as client:
+            client.post(f"{self.url}/sign-in/session", json=body).raise_for_status()
+            return [{"name": each.name, "value": each.value or "", "url": self.url} for each in client.cookies.jar]
 
     def address(self, path: str = "") -> str:
         """The address of a page of the workspace."""
@@ -81,7 +74,7 @@ def serving_console(workspace: Path, home: Path, **options: Any) -> Iterator[Con
         named = [NamedWorkspace(workspace.name, str(workspace))]
         settings = {"approval.expires_seconds": 600, **options.pop("settings", {})}
         async with ServedWorkspaces(named, home=home, installed=False, settings=settings, **options) as opened:
-            server = Server(opened, BearerTokens(home), StateHome(str(home)))
+            server = Server(opened, SignIn(StateHome(str(home))), StateHome(str(home)))
             guard = application(server)
             listening = socket.create_server(("127.0.0.1", 0))
             config = uvicorn.Config(guard, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=2)
@@ -116,8 +109,3 @@ def serving_console(workspace: Path, home: Path, **options: Any) -> Iterator[Con
     finally:
         started["carrier"].should_exit = True
         thread.join(60)
-
-
-def as_person(url: str, token: str) -> httpx.Client:
-    """A client that asks with this token."""
-    return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=60, trust_env=False)

@@ -36,7 +36,7 @@ async def show(request: PageRequest) -> View:
     facts = {
         "verdict": verdict,
         "sentence": _sentence(verdict, await _since(request)),
-        "entries": [_row(request, entry) for entry in page["entries"]],
+        "records": [_row(request, entry) for entry in page["entries"]],
         "given": given,
         "filters": {name: given.get(name, "") for name in FILTERS},
         "types": TYPES,
