@@ -144,7 +144,8 @@ def test_any_other_cookie_is_no_session(running, spoil):
 
 
 @pytest.mark.parametrize(
-    "spoiled", [{"expires": 1.0}, {"expires": "never"}, {"how": "magic"}, {"groups": "all"}, {"name": 1}, {"digest": ""}]
+    "spoiled",
+    [{"expires": 1.0}, {"expires": "never"}, {"how": "magic"}, {"groups": "all"}, {"name": 1}, {"digest": ""}],
 )
 def test_a_session_that_is_over_or_damaged_lets_nobody_in(tmp_path, spoiled):
     sessions = Sessions(tmp_path)
