@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from haft.surfaces.http.console.page import Page
-from haft.surfaces.http.console.pages import now
+from haft.surfaces.http.console.pages import approve, audit, files, machine, now, rules, tools
 
-PAGES: Final[tuple[Page, ...]] = (*now.PAGES,)
+PAGES: Final[tuple[Page, ...]] = (
+    *now.PAGES,
+    *approve.PAGES,
+    *files.PAGES,
+    *tools.PAGES,
+    *rules.PAGES,
+    *audit.PAGES,
+    *machine.PAGES,
+)
 """All pages. Of two paths that both fit, the first counts."""

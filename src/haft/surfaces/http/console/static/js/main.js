@@ -3,6 +3,10 @@
 import "./frame.js";
 import "./clocks.js";
 import "./keys.js";
+import "./files.js";
+import "./rules.js";
+import "./tools.js";
+import "./timeline.js";
 import { startShown } from "./dom.js";
 
 startShown();
