@@ -185,10 +185,10 @@ class _Drawing:
         lanes = []
         for thread in sorted({thread for thread, _ in groups}, key=rank, reverse=True):
             own = groups.get((thread, None), [])
-            children = [(key[1], found) for key, found in groups.items() if key[0] == thread and key[1] is not None]
+            children = [(tasks[parent], found) for (name, parent), found in groups.items() if name == thread and parent]
             if own:
                 lanes.append(self._lane(thread, own))
-            lanes += [self._child_lane(tasks[parent], found) for parent, found in children if parent is not None]
+            lanes += [self._child_lane(task, found) for task, found in children]
         return lanes
 
     def _lane(self, thread: str, runs: list[RunFacts]) -> Lane:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from haft.surfaces.http.console.page import Page
-from haft.surfaces.http.console.pages import approve, now
+from haft.surfaces.http.console.pages import approve, compare, now, run, runs
 
-PAGES: Final[tuple[Page, ...]] = (*now.PAGES, *approve.PAGES)
+PAGES: Final[tuple[Page, ...]] = (*now.PAGES, *approve.PAGES, *runs.PAGES, *run.PAGES, *compare.PAGES)
 """All pages. Of two paths that both fit, the first counts."""

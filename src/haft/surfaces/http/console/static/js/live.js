@@ -117,6 +117,12 @@ export async function refresh() {
   }
 }
 
+// What goes on moves also when nothing happens: bars grow, time runs out.
+const MOVING_MS = 8000;
+setInterval(() => {
+  if (workspace && isLive && !document.hidden && $("main [data-since], main [data-lane]")) soon();
+}, MOVING_MS);
+
 // ---- the stream, in the tab that leads ----
 
 function received(event) {
@@ -182,7 +188,21 @@ function open() {
     // A browser gives up on an answer that is no stream: try again later.
     if (source?.readyState === EventSource.CLOSED) setTimeout(open, 3000);
   });
-  const kinds = ["run", "inbox", "tools", "gap", "ready", "status", "stdout", "stderr", "progress", "child", "connection", "outcome", "end"];
+  const kinds = [
+    "run",
+    "inbox",
+    "tools",
+    "gap",
+    "ready",
+    "status",
+    "stdout",
+    "stderr",
+    "progress",
+    "child",
+    "connection",
+    "outcome",
+    "end",
+  ];
   for (const kind of kinds) {
     source.addEventListener(kind, (event) => {
       if (event.lastEventId) lastId = event.lastEventId;
@@ -201,15 +221,19 @@ function close() {
 
 function lead() {
   if (!workspace || letGo !== null) return;
-  navigator.locks.request(LOCK, () => new Promise((resolve) => {
-    if (document.hidden) {
-      resolve();
-      return;
-    }
-    letGo = resolve;
-    channel.postMessage({ type: "who" });
-    open();
-  }));
+  navigator.locks.request(
+    LOCK,
+    () =>
+      new Promise((resolve) => {
+        if (document.hidden) {
+          resolve();
+          return;
+        }
+        letGo = resolve;
+        channel.postMessage({ type: "who" });
+        open();
+      }),
+  );
 }
 
 // A new leader asks who else is there.
