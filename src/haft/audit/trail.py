@@ -52,6 +52,8 @@ class Trail:
         facts["arguments"] = call.arguments
         facts["cwd"] = call.cwd
         facts["digest"] = None if call.tool is None else call.tool.spec.digest
+        if call.trace is not None:
+            facts["trace"] = call.trace.trace_id
         if call.batch is not None:
             facts["batch"] = call.batch
         if call.env:

@@ -687,6 +687,29 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "`full`: no records of calls that had ended.",
         "stays-full",
     ),
+    Setting(
+        "telemetry.traces",
+        "auto",
+        one_of("auto", "on", "off"),
+        "Whether haft sends traces with OpenTelemetry. `auto`: if `telemetry.endpoint` or the variable "
+        "`OTEL_EXPORTER_OTLP_ENDPOINT` is set, or if the program that embeds haft has set up OpenTelemetry.",
+        "trusted",
+    ),
+    Setting(
+        "telemetry.endpoint",
+        "",
+        text_or_empty,
+        "The address of the OpenTelemetry collector that gets the traces, over OTLP on HTTP, such as "
+        "`http://127.0.0.1:4318`. Without it, the variable `OTEL_EXPORTER_OTLP_ENDPOINT` counts.",
+        "trusted",
+    ),
+    Setting(
+        "telemetry.content",
+        False,
+        truth,
+        "Whether traces contain arguments and outputs of calls. Secrets are masked in them as in the audit log.",
+        "trusted",
+    ),
 )
 
 BY_NAME: Final[dict[str, Setting]] = {setting.name: setting for setting in SETTINGS}

@@ -127,7 +127,7 @@ if TYPE_CHECKING:
         new_run_id,
         new_thread_id,
     )
-    from haft.contracts.outcome import NO_LIMITS, OUTCOME_FIELDS, UNAUDITED_FIELDS, Outcome, outcome_from
+    from haft.contracts.outcome import NO_LIMITS, OUTCOME_FIELDS, UNAUDITED_FIELDS, Outcome
     from haft.contracts.passed_variables import ALWAYS_PASSED, EVALUATED_VARIABLES, NETWORK_VARIABLES, PROXY_VARIABLES
     from haft.contracts.ports import (
         Command,
@@ -166,6 +166,7 @@ if TYPE_CHECKING:
     )
     from haft.contracts.server_marks import escaped_marks, marked_text
     from haft.contracts.states import NEXT_STATUSES, STATUSES, TERMINAL, Status
+    from haft.contracts.stored_outcome import confinement_from, decision_from, outcome_from, time_from
     from haft.contracts.tool import (
         DELEGATES,
         Answer,
@@ -184,6 +185,7 @@ if TYPE_CHECKING:
         ToolSpec,
         configured,
     )
+    from haft.contracts.trace import Trace, callers_trace, in_trace, parse_traceparent
     from haft.contracts.variables import names_read, names_reported_missing, why_not_granted, withheld
 else:
     __getattr__ = face(
@@ -202,8 +204,7 @@ else:
                 "MachineError "
                 "NeedsBuild NeedsPerson NotCovered NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient "
                 "Rejected ScratchFull ShownHasChanged StartFailed StorageFailed TimedOut ToolFailed Unconfined "
-                "UnknownEnd "
-                "UnknownRequest UnknownRun UnknownTool UnknownWorkspace SandboxDenied near_miss"
+                "UnknownEnd UnknownRequest UnknownRun UnknownTool UnknownWorkspace SandboxDenied near_miss"
             ),
             "events": "Event EventType iso_time",
             "failure_lines": "error_or_last_line error_line without_progress",
@@ -215,7 +216,7 @@ else:
                 "BatchId HostId RUN_ID RunId ThreadId ToolName "
                 "clean_tool_name is_batch_id is_tool_name new_batch_id new_host_id new_run_id new_thread_id"
             ),
-            "outcome": "UNAUDITED_FIELDS NO_LIMITS OUTCOME_FIELDS Outcome outcome_from",
+            "outcome": "UNAUDITED_FIELDS NO_LIMITS OUTCOME_FIELDS Outcome",
             "passed_variables": "EVALUATED_VARIABLES ALWAYS_PASSED NETWORK_VARIABLES PROXY_VARIABLES",
             "ports": (
                 "DescribeLauncher Command Definitions EndedChild Environment Environments Exit Launcher "
@@ -229,10 +230,12 @@ else:
             "secrets": "MARK MaskedStream NO_SECRETS MIN_SECRET_LENGTH Secrets named_secrets says_secret texts_in",
             "server_marks": "escaped_marks marked_text",
             "states": "NEXT_STATUSES STATUSES Status TERMINAL",
+            "stored_outcome": "confinement_from decision_from outcome_from time_from",
             "tool": (
                 "DELEGATES Answer AnswerBasis DiscoveredTool Effects Hosting Kind Listing "
                 "Provenance RenamedTool State TaskSupport Tool ToolResult ToolSpec configured"
             ),
+            "trace": "Trace callers_trace in_trace parse_traceparent",
             "variables": "names_reported_missing names_read why_not_granted withheld",
             "conditions": "CallFaults Clock NO_CONDITIONS STAND_INS Conditions StandIns",
             "confinement": (

@@ -15,6 +15,7 @@ from haft.contracts.names import RunId, ThreadId, ToolName
 from haft.contracts.principal import Principal
 from haft.contracts.rights import Rights
 from haft.contracts.secrets import NO_SECRETS, Secrets
+from haft.contracts.trace import Trace
 from haft.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -93,6 +94,9 @@ class Call:
     """What the call may do at most: the rights of each caller above it that has only some."""
     uses_cache: bool = True
     """Whether the call may be answered from the cache, and its answer may be stored there."""
+    trace: Trace | None = None
+    """The trace that the call belongs to: its own span if it has one, else that of its caller. None if there is no
+    trace."""
     secrets: Secrets = NO_SECRETS
     """Values that are masked in everything that haft shows or records of the call. The tool gets them unmasked."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from haft.contracts.change import NO_CHANGES, Change, Changes
+from haft.contracts.change import NO_CHANGES, Changes
 from haft.contracts.confinement import NO_CONFINEMENT, Confinement
 from haft.contracts.connections import Connection
 from haft.contracts.decision import Decision
@@ -136,37 +136,6 @@ class Outcome:
 
     def _sandbox_json(self) -> dict[str, Any]:
         return {**self.sandbox.to_json(), "connections": [each.to_json() for each in self.connections]}
-
-
-def outcome_from(form: Mapping[str, Any]) -> Outcome:
-    """The outcome that another process wrote as JSON, with the fields that a caller needs: how the run ended, and what
-    it changed."""
-    changes, error = form["changes"], form["error"]
-    return Outcome(
-        RunId(form["run"]),
-        ToolName(form["tool"]),
-        form["status"],
-        form["who"],
-        ThreadId(form["thread"]),
-        parent=form["parent"],
-        output=form["output"],
-        stderr=form["stderr"],
-        exit_code=form["exitCode"],
-        result=form["result"],
-        error=None if error is None else Failure(**error),
-        truncated=form["truncated"],
-        output_bytes=form["outputBytes"],
-        duration=form["durationMs"] / 1000,
-        changes=Changes(
-            changes["engine"],
-            changes["complete"],
-            changes["reason"],
-            changes["state"],
-            tuple(Change(each["path"], each["type"], each["kind"]) for each in changes["files"]),
-        ),
-        notes=tuple(form["notes"]),
-        content=tuple(form.get("content", ())),
-    )
 
 
 OUTCOME_FIELDS: Final = tuple(Outcome(RunId(""), ToolName(""), "done", "", ThreadId("")).to_json())

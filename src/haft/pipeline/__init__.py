@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from haft.pipeline.pauses import Pause, Resumed
     from haft.pipeline.pipeline import Pipeline
     from haft.pipeline.run import Run
+    from haft.pipeline.run_watcher import RunWatcher, Step
     from haft.pipeline.stages.decide import Decide
     from haft.pipeline.stages.record import Durability
     from haft.pipeline.stages.review import ApplyApproved
@@ -34,6 +35,7 @@ else:
             "pauses": "Pause Resumed",
             "pipeline": "Pipeline",
             "run": "Run",
+            "run_watcher": "RunWatcher Step",
             "stages.decide": "Decide",
             "stages.record": "Durability",
             "stages.review": "ApplyApproved",

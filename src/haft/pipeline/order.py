@@ -89,6 +89,7 @@ from haft.pipeline.footprints import Footprints
 from haft.pipeline.output_buffer import OutputStore
 from haft.pipeline.questions import Answerable, Questions
 from haft.pipeline.run import Run
+from haft.pipeline.run_watcher import RunWatcher
 from haft.pipeline.stages import (
     ApplyLimits,
     Approve,
@@ -189,6 +190,8 @@ class Dependencies:
     """Applies a part of the changes of a trial run."""
     conditions: Conditions = NO_CONDITIONS
     """What a test changes."""
+    watcher: RunWatcher | None = None
+    """Is told about every run, for traces and metrics."""
 
 
 def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: UntrustedCalls) -> tuple[Stage, ...]:

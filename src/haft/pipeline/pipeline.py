@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from haft.contracts import BadUsage, Call, ConnectionObserver, Footprint, RunId, Tool
+from haft.contracts import BadUsage, Call, ConnectionObserver, Footprint, RunId, Tool, callers_trace
 from haft.pipeline import nesting
 from haft.pipeline.batch import Batch
 from haft.pipeline.batched_calls import BatchedCall
@@ -17,6 +17,7 @@ from haft.pipeline.connections import RunConnections, refuse
 from haft.pipeline.order import Dependencies, stages
 from haft.pipeline.pauses import Pauses, Pausing, Resumed, can_go_on, outlives_host
 from haft.pipeline.run import Run
+from haft.pipeline.run_watcher import timed
 from haft.pipeline.stages import Record
 from haft.pipeline.untrusted_calls import UntrustedCalls
 from haft.runs import RunRecord
@@ -27,6 +28,7 @@ class Pipeline:
 
     def __init__(self, dependencies: Dependencies, after_each: Callable[[], None] | None = None) -> None:
         self._after_each = after_each
+        self._watcher = dependencies.watcher
         self._live: dict[RunId, Run] = {}
         self._taken_over: dict[RunId, tuple[RunRecord, Resumed | None]] = {}
         self._untrusted = UntrustedCalls()
@@ -35,7 +37,7 @@ class Pipeline:
         record = order[0]
         assert isinstance(record, Record)
         self._record = record
-        self._first_stage = fold(order)
+        self._first_stage = fold(order if self._watcher is None else timed(order))
         self._thread = threading.get_ident()
 
     @property
@@ -69,6 +71,11 @@ class Pipeline:
             run.restore(record.started_at, record.rest["states"])
             if run.pausing is not None:
                 run.pausing.resumed = resumed
+        trace = callers_trace() if run.parent is None else run.parent.call.trace
+        if trace is not None:
+            run.revise(trace=trace)
+        if self._watcher is not None:
+            self._watcher.began(run)
         self._live[call.run] = run
         # The event loop has only weak references to tasks. So the run refers to its own task, and `live` refers to the
         # run until it has ended.
@@ -138,6 +145,8 @@ class Pipeline:
         # call.
         nesting.CURRENT.set(None)
         run.task_started()
+        if self._watcher is not None:
+            self._watcher.began_task(run)
         try:
             outcome = await self._first_stage(run)
         finally:
@@ -149,6 +158,8 @@ class Pipeline:
                 nesting.detach_from_caller(run)
         if run.batch is not None:
             run.batch.end(run, outcome)
+        if self._watcher is not None:
+            self._watcher.ended(run, outcome)
         run.finish(outcome)
         if self._after_each is not None:
             self._after_each()

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from haft.pipeline.deadline import Deadline
     from haft.pipeline.output_buffer import OutputBuffer
     from haft.pipeline.pauses import Pause
+    from haft.pipeline.run_watcher import Step
     from haft.schedule import Hold, Slot
 
 MAX_NOTES: Final = 20
@@ -99,7 +100,7 @@ class Run:
         "cancelled_by", "changes", "children", "connections", "deadline", "descendants", "ended_children",
         "has_waited", "hold", "is_saved", "make_output_buffer", "notes", "output_buffer", "parent", "pausing",
         "person_mark", "place", "program_log", "questions", "resolved_confinement", "started_at", "states", "status",
-        "tool_has_ended", "transaction", "unanswerable", "unsaved_events", "view", "workspace",
+        "steps", "tool_has_ended", "transaction", "unanswerable", "unsaved_events", "view", "workspace",
     )  # fmt: skip
 
     def __init__(self, call: Call, recorder: RunRecorder, parent: Run | None = None) -> None:
@@ -109,6 +110,8 @@ class Run:
         self.started_at = time.time()
         self.states: list[tuple[int, float, Status]] = [(0, self.started_at, "queued")]
         """Every status so far, with its sequence number and its time."""
+        self.steps: list[Step] = []
+        """How long the run waited for what; stays empty if nobody watches the runs: see `run_watcher`."""
         self.output_buffer: OutputBuffer | None = None
         """Collects the tool's output; None before the tool writes something."""
         self.make_output_buffer: Callable[[Run], OutputBuffer] | None = None

@@ -192,6 +192,7 @@ class RunRecord:
             "id": self.id,
             **{name: record[name] for name in names},
             "batch": self.batch,
+            "trace": record.get("trace"),
             "host": self.host,
             "startedAt": iso_time(self.started_at),
             "endedAt": None if ended is None else iso_time(ended),

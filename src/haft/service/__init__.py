@@ -91,13 +91,16 @@ if TYPE_CHECKING:
         clients_alive,
         refuse_clients,
     )
+    from haft.service.local_clients import LocalClients
     from haft.service.observed_calls import Observed, ObservedCalls, ObservedDecision
     from haft.service.offered_names import SERVER_TOOLS, offered_name
     from haft.service.output_pages import LONGEST_PAGE, OutputPage, output_lines, output_page
     from haft.service.own_file import OwnFile
     from haft.service.paused_runs import request_cancel
     from haft.service.people.identity import Identity
+    from haft.service.people.known_people import KnownPeople
     from haft.service.people.roles import ACTIONS, ALLOWED, MEANING, NEVER_FOR_AGENTS, ROLES, Action, Kind, Role
+    from haft.service.people.sessions import LINK_SECONDS, Session, Sessions, SignInLinks
     from haft.service.people.tokens import ClientToken, Tokens
     from haft.service.permissions import (
         Replayed,
@@ -167,13 +170,16 @@ else:
             "call_arguments": "check_arguments check_form never_granted",
             "reachable_hosts": "Reach network_reach one_host",
             "living_clients": ("Announcement LivingClient announce belongs_to clients_alive refuse_clients"),
+            "local_clients": "LocalClients",
             "observed_calls": "Observed ObservedCalls ObservedDecision",
             "offered_names": "SERVER_TOOLS offered_name",
             "output_pages": "LONGEST_PAGE OutputPage output_lines output_page",
             "own_file": "OwnFile",
             "paused_runs": "request_cancel",
             "people.identity": "Identity",
+            "people.known_people": "KnownPeople",
             "people.roles": "ACTIONS ALLOWED MEANING NEVER_FOR_AGENTS ROLES Action Kind Role",
+            "people.sessions": "LINK_SECONDS Session Sessions SignInLinks",
             "people.tokens": "ClientToken Tokens",
             "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
             "plugins": "ListedPlugin PluginsFacade",

@@ -36,7 +36,7 @@ from haft.contracts import (
     new_thread_id,
 )
 from haft.files import Root, secrets_of_root
-from haft.pipeline import ApplyApproved, Dependencies, Footprints, Pipeline, Run
+from haft.pipeline import ApplyApproved, Dependencies, Footprints, Pipeline, Run, RunWatcher
 from haft.policy import Environments, PolicyEngine, Rule
 from haft.registry import Catalogue
 from haft.runs import History, Journal, KeptOutput, RunRecord, RunWriter, journal_paths
@@ -46,6 +46,8 @@ from haft.service.answers import Answers
 from haft.service.approval_secret import AnswerChecks, ApprovalSecret
 from haft.service.principals import from_text, this_user
 from haft.service.recovery import recover_into
+from haft.service.telemetry.choice import make_traces, wants_traces
+from haft.service.telemetry.watchers import Watchers
 from haft.service.tracking import Tracking
 from haft.storage import AnswerFiles, StateHome, default_home, open_stores
 from haft.toolsets import CatalogueRefresher, Discovery, Sessions, ToolLike, fill_catalogue
@@ -95,6 +97,7 @@ class Host:
         for_changes: bool = False,
         waits_for_flush: bool = False,
         conditions: Conditions = NO_CONDITIONS,
+        watchers: Iterable[RunWatcher] = (),
     ) -> None:
         self.environ = os.environ if environ is None else environ
         """The variables that count for this host: for its settings, and for the environment of its calls."""
@@ -128,6 +131,7 @@ class Host:
         self.conditions = conditions
         self._secrets = Secrets(declared := tuple(secrets)) | self.config.secrets
         self._unrecorded = {*declared, *secret_values(self.environ), *secret_texts(self.config)}
+        self._watchers = tuple(watchers)
         self.pipeline: Pipeline | None = None
         self._history: History | None = None
         self._abandoned_told = 0
@@ -265,6 +269,7 @@ class Host:
             call=call,
             apply_approved=apply_approved,
             conditions=self.conditions,
+            watcher=self._watch_runs(trail.redactor),
         )
         self.trail = trail
         self.run_writer = run_writer
@@ -277,6 +282,24 @@ class Host:
             loop.call_soon_threadsafe(self.cancel_live, run, from_text(who))
 
         run_writer.on_cancel(cancel)
+
+    def _watch_runs(self, redactor: Redactor) -> RunWatcher | None:
+        """Who is told about the runs: the given watchers, and traces if they are on."""
+        watchers = list(self._watchers)
+        values = self.config.values
+        destination = wants_traces(values, self.environ)
+        if destination is not None:
+            traces = make_traces(
+                redactor,
+                destination,
+                values["telemetry.endpoint"],
+                with_content=values["telemetry.content"],
+                is_wanted=bool(values["telemetry.endpoint"]) or values["telemetry.traces"] == "on",
+            )
+            if traces is not None:
+                self._ending.push_async_callback(asyncio.to_thread, traces.close)
+                watchers.append(traces)
+        return Watchers(watchers) if watchers else None
 
     @property
     def trusted_clients(self) -> Collection[str]:

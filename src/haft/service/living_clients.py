@@ -144,12 +144,15 @@ def refuse_clients(home: StateHome, what: str) -> None:
         raise error
 
 
-def belongs_to(home: StateHome) -> Iterator[tuple[LivingClient, str]]:
-    """The living clients to which this process belongs or may belong, each with the reason in words."""
+def belongs_to(home: StateHome, pid: int | None = None) -> Iterator[tuple[LivingClient, str]]:
+    """The living clients to which a process belongs or may belong, each with the reason in words: this process, or
+    another one that this process sees."""
     clients = clients_alive(home)
     if not clients:
         return
-    chain = process_tree.ancestry("self")
+    chain = process_tree.ancestry("self" if pid is None else pid)
+    if pid is not None and not chain:
+        return  # It has ended.
     for client in clients:
         why = _relation(client, chain)
         if why is not None:

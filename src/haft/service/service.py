@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from haft.changes import Direction, ReversalResult, Transactions
     from haft.config import Config
-    from haft.pipeline import BatchPlan, Run
+    from haft.pipeline import BatchPlan, Run, RunWatcher
     from haft.policy import Explanation, Waiting
     from haft.registry import Catalogue
     from haft.runs import RunRecord
@@ -103,6 +103,7 @@ class ToolService:
         for_changes: bool = False,
         waits_for_flush: bool = False,
         conditions: Conditions = NO_CONDITIONS,
+        watchers: Iterable[RunWatcher] = (),
     ) -> ToolService:
         """Make a service. Enter it with `async with`.
 
@@ -119,7 +120,7 @@ class ToolService:
         only applies, drops, undoes or redoes changes, so `workspace` may also be a directory in which no tool can run,
         such as a home directory. `waits_for_flush`: a call ends only when its changes are in the workspace's own files,
         where programs outside of haft see them. Without it, that may take a moment longer if other calls run.
-        `conditions` are for tests.
+        `conditions` are for tests. `watchers` are told about every run.
         """
         return cls(
             Host(
@@ -139,6 +140,7 @@ class ToolService:
                 for_changes=for_changes,
                 waits_for_flush=waits_for_flush,
                 conditions=conditions,
+                watchers=watchers,
             )
         )
 

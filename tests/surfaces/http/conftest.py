@@ -16,7 +16,7 @@ from haft import Principal
 from haft.service import ServedWorkspaces, StateHome, Tokens
 from haft.surfaces.http.app import application
 from haft.surfaces.http.server import Server
-from haft.surfaces.http.sign_in.bearer import BearerTokens
+from haft.surfaces.http.sign_in import SignIn
 from haft.surfaces.http.streams.hub import Hub
 
 
@@ -45,7 +45,7 @@ class Running:
 
 
 @contextlib.contextmanager
-def serving(directory: Path, *, workspaces=None, **options):
+def serving(directory: Path, *, workspaces=None, sign_in=None, **options):
     """A running server over `directory/workspace` and `directory/home`. `options` are those of `ToolService.open`."""
     workspace, home = directory / "workspace", directory / "home"
     workspace.mkdir(exist_ok=True)
@@ -61,7 +61,7 @@ def serving(directory: Path, *, workspaces=None, **options):
             else ServedWorkspaces.only(workspace, home=home, **options)
         )
         async with opening as opened, contextlib.AsyncExitStack() as hubs:
-            server = Server(opened, BearerTokens(Tokens(home)), StateHome(str(home)))
+            server = Server(opened, (sign_in or SignIn)(StateHome(str(home))), StateHome(str(home)))
             server.hub = await hubs.enter_async_context(Hub({each.name: each.service for each in opened}))
             guard = application(server)
             listening = socket.create_server(("127.0.0.1", 0))

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from haft.contracts import Principal, iso_time
 from haft.policy import name_matches
 from haft.service.people.roles import ALLOWED, NEVER_FOR_AGENTS, ROLES, Action, Kind, Role
-from haft.values import dataclass
+from haft.values import dataclass, replace
 
 
 class OwnedRun(Protocol):
@@ -36,6 +36,9 @@ class Identity:
     expires_at: float | None = None
     session: str | None = None
     """The session in which they signed in; None if each request brings the token."""
+    used_by: str | None = None
+    """The agent of this machine whose program sent the request with the token or session of a person, and why haft
+    thinks so. The kind is then `agent`."""
 
     def may(self, action: Action) -> bool:
         """Whether a role allows the action. An agent may never do what would let it approve its own calls."""
@@ -56,6 +59,10 @@ class Identity:
     def is_expired(self, now: float | None = None) -> bool:
         """Whether their token or session is too old."""
         return self.expires_at is not None and (time.time() if now is None else now) >= self.expires_at
+
+    def when_used_by(self, agent: str) -> Identity:
+        """The same, in a request that a program of an agent sent: it has the rights of an agent."""
+        return replace(self, kind="agent", used_by=agent)
 
     def principal(self, thread: str | None = None) -> Principal:
         """Who acts in their calls and answers."""

@@ -6,7 +6,8 @@ HAFT_HOME/people/names/<digest of name>.json                     the same
 An identity provider says for certain only its own address and the subject: a key that it never gives to anyone else.
 Names and mail addresses can change, and somebody may choose the name of another. But runs are recorded under a name. So
 the first sign-in of a subject takes a name that nobody has, and the subject keeps it. Each name contains `@`, and the
-names of tokens never do.
+names of tokens never do. It is a mail address only if the provider has verified the address: else somebody could take
+the address of another before they sign in, and be let in where that one is named.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from haft.service.principals import user_name
 from haft.service.private_files import write_new
 
 DIRECTORY: Final = "people"
-_LONGEST: Final = 64
+_LONGEST: Final = 80
+_LONGEST_DOMAIN: Final = 50
 
 
 class KnownPeople:
@@ -36,14 +38,14 @@ class KnownPeople:
         self._names = os.path.join(os.fspath(home), DIRECTORY, "names")
         self._subjects = os.path.join(os.fspath(home), DIRECTORY, "subjects")
 
-    def name_of(self, issuer: str, subject: str, wished: Iterable[str]) -> str:
-        """The name of a subject. `wished` are the names that the provider said, the best first; they count only at the
-        first sign-in."""
+    def name_of(self, issuer: str, subject: str, names: Iterable[str] = (), email: str | None = None) -> str:
+        """The name of a subject. The address `email`, which the provider has verified, and the `names` that it said,
+        the best first, count only at the first sign-in."""
         file = f"{_digest(json.dumps([issuer, subject]))}.json"
         known = _read(os.path.join(self._subjects, file))
         if known is not None:
             return known["name"]
-        for name in _candidates(issuer, subject, wished):
+        for name in _candidates(issuer, subject, names, email):
             record = {"name": name, "issuer": issuer, "subject": subject}
             if self._take(record):
                 try:
@@ -68,11 +70,12 @@ class KnownPeople:
         return True
 
 
-def _candidates(issuer: str, subject: str, wished: Iterable[str]) -> Iterator[str]:
-    host = urlsplit(issuer).hostname or "unknown"
-    first = next((name for name in (_plain(each) for each in (*wished, subject)) if name), "person")
-    local, _, domain = first.partition("@")
-    ending = f"@{domain or host}"[: _LONGEST // 2]
+def _candidates(issuer: str, subject: str, names: Iterable[str], email: str | None) -> Iterator[str]:
+    local, _, domain = (_plain(each) for each in (email or "").partition("@"))
+    if not local or not domain:
+        domain = _plain(urlsplit(issuer).hostname or "unknown")
+        local = next((name for name in map(_plain, (*names, subject)) if name), "person")
+    ending = f"@{domain}"[:_LONGEST_DOMAIN]
     yield f"{local[: _LONGEST - len(ending)]}{ending}"
     for number in itertools.count(2):
         yield f"{local[: _LONGEST - len(ending) - 10]}-{number}{ending}"
@@ -80,7 +83,7 @@ def _candidates(issuer: str, subject: str, wished: Iterable[str]) -> Iterator[st
 
 def _plain(name: str) -> str:
     """A name that nobody can misread: its letters, digits and a few signs."""
-    return re.sub(r"[^a-z0-9._@+-]", "", name.lower()).strip("@")
+    return re.sub(r"[^a-z0-9._+-]", "", name.lower().replace("@", "."))
 
 
 def _read(path: str) -> dict[str, str] | None:

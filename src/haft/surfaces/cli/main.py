@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import click
 
-from haft.contracts import BadUsage, Bug, HaftError
+from haft.contracts import BadUsage, Bug, HaftError, in_trace
 from haft.surfaces.cli.app import COMPLETE_VARIABLE, HAFT
 from haft.surfaces.cli.globals import Globals
 from haft.surfaces.cli.screen.printing import StdoutFailed, complain_of, facts
@@ -60,7 +60,8 @@ def run(arguments: Sequence[str], servers: Mapping[str, Callable[..., int]] | No
         # Not `HAFT.main`, because it would handle closed pipes, Ctrl-C and exit codes in click's way.
         with HAFT.make_context("haft", list(arguments), obj=options) as context:
             _refuse_inside()
-            HAFT.invoke(context)
+            with in_trace(os.environ.get("TRACEPARENT")):
+                HAFT.invoke(context)
         return 0
     except click.exceptions.Exit as end:
         return end.exit_code

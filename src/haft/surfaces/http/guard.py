@@ -93,8 +93,8 @@ class Guard:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         refused = foreign(headers, self._server.names)
-        if refused is not None and scope["path"] not in self._from_elsewhere:
-            is_link = refused.is_other_site and scope["method"] == "GET" and _is_top_level(headers)
+        is_link = refused is not None and refused.is_other_site and scope["method"] == "GET" and _is_top_level(headers)
+        if refused is not None and not (is_link and scope["path"] in self._from_elsewhere):
             answer = Response(_AGAIN, media_type="text/html") if is_link else problem(refused, scope[TRACE])
             await answer(scope, receive, send)
             return
@@ -152,14 +152,14 @@ class Guard:
         """End the requests of identities whose token is revoked or whose session has ended. Never returns."""
         while True:
             await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
-            for identity in {user.key: user for user in self._open.values()}.values():
+            for identity in set(self._open.values()):
                 if not await self._server.authenticator.is_valid(identity):
                     self.end(identity)
 
     def end(self, identity: Identity) -> None:
-        """End the open requests of an identity."""
+        """End the open requests of an identity: those with the same token or in the same session."""
         for task, user in list(self._open.items()):
-            if user.key == identity.key:
+            if user == identity:
                 task.cancel()
 
     async def end_all(self) -> None:

@@ -15,6 +15,7 @@ from mcp.server.lowlevel.server import NotificationOptions
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
+from haft.contracts import in_trace
 from haft.service import SERVER_TOOLS
 from haft.surfaces.mcp.calls import SKILL, CallerOf, Calls
 from haft.surfaces.mcp.dialogues.dialogue import Dialogue
@@ -173,9 +174,10 @@ class HaftServer:
         params: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Call one of the offered tools or of haft's own, and return the result as MCP writes it."""
-        if name in self.own:
-            return await self.own.call(context, name, arguments, params)
-        return await self.calls.call(context, name, arguments, params)
+        with in_trace((params.get("_meta") or {}).get("traceparent")):
+            if name in self.own:
+                return await self.own.call(context, name, arguments, params)
+            return await self.calls.call(context, name, arguments, params)
 
     async def _short_way(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Make an ordinary call without the package's models."""

@@ -244,7 +244,7 @@ def _described(
     document = run.to_json()
     outcome = document["outcome"]
     yield styled(f"{run.id} {visible(run.tool)} {run.status}", "bold", sys.stdout)
-    for name in ("who", "thread", "parent", "workspace", "cwd", "digest"):
+    for name in ("who", "thread", "parent", "workspace", "cwd", "digest", "trace"):
         if document.get(name):
             yield visible(f"{name}: {document[name]}")
     yield "states:"

@@ -29,6 +29,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "unauthenticated": 401,
     "forbidden": 403,
     "foreign-page": 403,
+    "sign-in-refused": 403,
     "rejected": 403,
     "method-not-allowed": 405,
     "timed-out": 504,
@@ -78,6 +79,13 @@ class Forbidden(HttpError):
 
     def __init__(self, identity: Identity, action: str) -> None:
         roles = ", ".join(sorted(identity.roles)) or "no role"
+        if identity.used_by is not None:
+            super().__init__(
+                "forbidden",
+                f"only a person may do this (`{action}`), and the request came from the agent {identity.used_by}",
+                hint="use a browser or terminal that the agent did not start",
+            )
+            return
         super().__init__(
             "forbidden",
             f"{identity.name} may not do this: it needs the right `{action}`, and {identity.name} has the role {roles}",

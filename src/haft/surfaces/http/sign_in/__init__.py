@@ -1,15 +1,6 @@
-"""The ways to sign in."""
+"""Signing in: with a token, with the link that a server prints, and with an identity provider."""
 
-from __future__ import annotations
+from haft.surfaces.http.sign_in.authenticator import SignIn
+from haft.surfaces.http.sign_in.routes import sign_in_routes as routes
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from starlette.routing import BaseRoute
-
-    from haft.surfaces.http.server import Server
-
-
-def routes(server: Server) -> list[BaseRoute]:
-    """The routes."""
-    return []
+__all__ = ["SignIn", "routes"]

@@ -21,12 +21,11 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from haft.contracts import BadUsage, MachineError
-from haft.service import StateHome, Tokens, default_home
+from haft.service import LocalClients, StateHome, Tokens, default_home
 from haft.surfaces.mcp.opening import EndLimit, opened
 from haft.surfaces.mcp.over_http.connections import BoundedConnection
 from haft.surfaces.mcp.over_http.guard import LOOPBACK_NAMES, HttpGuard, Meet
 from haft.surfaces.mcp.over_http.kept_events import RETRY_MILLISECONDS, keep_events
-from haft.surfaces.mcp.over_http.local_clients import LocalClients
 
 if TYPE_CHECKING:
     from mcp.server import Server

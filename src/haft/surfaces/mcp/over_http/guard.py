@@ -35,8 +35,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-Meet = Callable[["ClientToken", str, int], Awaitable[None]]
-"""Called before each request, with the client, and with the address and port it connects from."""
+Meet = Callable[[str, str, int], Awaitable[None]]
+"""Called before each request, with the name of the client, and with the address and port it connects from."""
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _AUTHORITY: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")
@@ -89,7 +89,7 @@ class HttpGuard:
             await _refuse(send, 429, f"this client has {MOST_OPEN} open requests, and no more are answered")
             return
         if self._meet is not None and scope.get("client"):
-            await self._meet(token, *scope["client"])
+            await self._meet(token.name, *scope["client"])
         scope = {**scope, SCOPE_KEY: token, "user": _user(token)}
         scope["headers"] = [(name, value) for name, value in headers if name not in (b"authorization", b"cookie")]
         await self._pass_on(token, scope, receive, send)
