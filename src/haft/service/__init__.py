@@ -104,8 +104,10 @@ if TYPE_CHECKING:
     from haft.service.people.tokens import ClientToken, Tokens
     from haft.service.permissions import (
         Replayed,
+        decided_by,
         missing_from,
         replayed,
+        replayed_change,
         rules_at,
         rules_in,
         shown_rules,
@@ -181,7 +183,9 @@ else:
             "people.roles": "ACTIONS ALLOWED MEANING NEVER_FOR_AGENTS ROLES Action Kind Role",
             "people.sessions": "LINK_SECONDS Session Sessions SignInLinks",
             "people.tokens": "ClientToken Tokens",
-            "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
+            "permissions": (
+                "Replayed decided_by missing_from replayed replayed_change rules_at rules_in shown_rules with_delegates"
+            ),
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
             "facades.batches": "BatchRun",

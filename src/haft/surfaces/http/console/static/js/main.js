@@ -4,6 +4,8 @@ import "./frame.js";
 import "./clocks.js";
 import "./keys.js";
 import "./now.js";
+import "./files.js";
+import "./rules.js";
 import "./timeline.js";
 import "./approve.js";
 import "./diff.js";
