@@ -158,7 +158,8 @@ def _ticks(now: float, span: float, drawing: _Drawing) -> list[tuple[str, str, b
         if x > NOW - 5:
             break
         if x >= 2:
-            found.append((f"{x:.2f}%", clock(at)[:5] if step >= 60 else clock(at), number % 2 == 1))
+            is_left_out = number % 2 == 1 or x > NOW - 14
+            found.append((f"{x:.2f}%", clock(at)[:5] if step >= 60 else clock(at), is_left_out))
     return found
 
 
@@ -219,7 +220,7 @@ class _Drawing:
                 last = row[-1]
                 if bar.x >= last.end + GAP:
                     row.append(bar)
-                elif self._follows(last, run) and last.end + GAP - bar.x <= MOST_SHIFT:
+                elif self._follows(last, run) and _can_shift(bar, last.end + GAP):
                     bar.x = last.end + GAP
                     row.append(bar)
                 elif self._can_share(last, run):
@@ -306,6 +307,11 @@ class _Drawing:
         if run.kind == "waiting" and run.id in self.requests:
             return f"{self.base}approve/{self.requests[run.id]}"
         return f"{self.base}runs/{run.id}"
+
+
+def _can_shift(bar: Bar, x: float) -> bool:
+    """Whether a bar can begin here instead of where its run began: not far away, and not in the future."""
+    return x - bar.x <= MOST_SHIFT and x + bar.width <= NOW
 
 
 def _height(bars: Sequence[Bar]) -> int:

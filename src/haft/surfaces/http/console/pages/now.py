@@ -11,7 +11,7 @@ from haft.surfaces.http.console.timeline import RANGES, span_of, timeline
 from haft.surfaces.http.console.waits import wait_of
 
 USUAL_RANGE: Final = "15m"
-MOST_DRAWN: Final = 5000
+MOST_DRAWN: Final = 2000
 """How many runs the timeline shows at most: the newest."""
 MOST_LANES: Final = 14
 ALL_LANES: Final = 1000
