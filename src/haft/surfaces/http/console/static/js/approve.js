@@ -260,6 +260,14 @@ document.addEventListener("click", (event) => {
   if (event.target.closest("[data-disarm]")) goOn("h1");
 });
 
+// In the form for a grant, Enter confirms as everywhere on the card; Shift and Enter begins a new line.
+document.addEventListener("keydown", (event) => {
+  const isLine = event.key === "Enter" && !event.shiftKey && !event.isComposing && !event.repeat;
+  if (!isLine || !event.target.matches("[data-grant] textarea")) return;
+  event.preventDefault();
+  event.target.form.requestSubmit();
+});
+
 onKey((key, event, typing) => {
   if (!card) return false;
   if (key === "Escape" && armed) {
