@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Engine,
         path_to_json,
     )
+    from haft.contracts.claims import LONGEST_CLAIM, read_claim
     from haft.contracts.conditions import NO_CONDITIONS, STAND_INS, CallFaults, Clock, Conditions, StandIns
     from haft.contracts.confinement import (
         NO_CONFINEMENT,
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
         Failure,
         HaftError,
         InvalidArguments,
+        KeyInUse,
+        KeyReused,
         LeaseLost,
         LimitExceeded,
         MachineError,
@@ -193,6 +196,7 @@ else:
         {
             "attachment": "Attachment Unanswered",
             "call": "Call own_copy",
+            "claims": "LONGEST_CLAIM read_claim",
             "change": "Change ChangeKind Changes ChangesState ConflictingPath Engine NO_CHANGES UNTRACKED path_to_json",
             "decision": "Action RuleOffer ApprovalAnswer ApprovalRequest "
             "Approver DecidedPart Decision Delegation Scope",
@@ -204,7 +208,8 @@ else:
                 "MachineError "
                 "NeedsBuild NeedsPerson NotCovered NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient "
                 "Rejected ScratchFull ShownHasChanged StartFailed StorageFailed TimedOut ToolFailed Unconfined "
-                "UnknownEnd UnknownRequest UnknownRun UnknownTool UnknownWorkspace SandboxDenied near_miss"
+                "UnknownEnd UnknownRequest UnknownRun UnknownTool UnknownWorkspace KeyInUse KeyReused "
+                "SandboxDenied near_miss"
             ),
             "events": "Event EventType iso_time",
             "failure_lines": "error_or_last_line error_line without_progress",

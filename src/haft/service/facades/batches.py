@@ -107,7 +107,8 @@ class HostBatches:
         try:
             for member, run_id in zip_longest(batch.members, run_ids):
                 seconds = timeout if member.call.timeout is None else member.call.timeout
-                run = self._call(member.call.tool, member.call.arguments, timeout=seconds, run_id=run_id, **options)
+                call = member.call
+                run = self._call(call.tool, call.arguments, timeout=seconds, claim=call.claim, run_id=run_id, **options)
                 batch.add(member, run)
                 runs.append(run)
         except BaseException:  # No call has executed a step yet, so none will do anything.
