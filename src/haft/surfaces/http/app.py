@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from haft.surfaces.http.server import Server
+
+_log = logging.getLogger("haft")
 
 
 def routes(server: Server) -> list[BaseRoute]:
@@ -81,4 +84,5 @@ async def _on_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_bug(request: Request, error: Exception) -> Response:
+    _log.error("request %s: %s %s", request.scope[TRACE], request.method, request.url.path, exc_info=error)
     return problem(Bug(error), request.scope[TRACE])

@@ -56,8 +56,9 @@ async def add_rule(ask: Ask, given: AddRuleGiven) -> RuleChange:
     specs = [each.spec for each in ask.service.tools(all=True)]
     rules = _changes(ask)
     in_workspace = given.place == "workspace"
+    table = given.rule.model_dump(exclude_none=True)
     return _changed(
-        await asyncio.to_thread(rules.add, given.rule, specs, in_workspace=in_workspace, is_first=given.first)
+        await asyncio.to_thread(rules.add, table, specs, in_workspace=in_workspace, is_first=given.first)
     )
 
 
