@@ -6,6 +6,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, cast
 
+from haft.contracts import BadConfig, BadUsage
 from haft.service import ConfigFile, RuleChanges, listed_rules, load_config, replayed, rules_in
 from haft.surfaces.http.api.operations.tools import find_tool
 
@@ -54,6 +55,8 @@ async def list_rules(ask: Ask, _given: Nothing) -> Rules:
 async def add_rule(ask: Ask, given: AddRuleGiven) -> RuleChange:
     """Add a rule to the haft.toml of the server's user, or of the workspace. It counts for services that open later."""
     specs = [each.spec for each in ask.service.tools(all=True)]
+    if given.place == "user":
+        ask.require_everywhere("a rule of the server's user counts in every workspace")
     rules = _changes(ask)
     in_workspace = given.place == "workspace"
     table = given.rule.model_dump(exclude_none=True)
@@ -64,6 +67,8 @@ async def add_rule(ask: Ask, given: AddRuleGiven) -> RuleChange:
 
 async def remove_rule(ask: Ask, given: RemoveRuleGiven) -> RuleChange:
     """Remove a rule, or a remembered answer."""
+    if not given.source.startswith("remembered:"):
+        ask.require_everywhere("a rule that is written in a file may count in every workspace")
     return _changed(await asyncio.to_thread(_changes(ask).remove, given.source))
 
 
@@ -72,7 +77,10 @@ async def replay_rules(ask: Ask, given: ReplayGiven) -> Replay:
     rules = None
     if given.rules is not None:
         file = ConfigFile("haft.toml", given.rules.encode(), "the given rules")
-        rules = await asyncio.to_thread(rules_in, file, ask.here.path, os.environ)
+        try:
+            rules = await asyncio.to_thread(rules_in, file, ask.here.path, os.environ)
+        except BadConfig as error:  # The request is wrong, and not the configuration of the server.
+            raise BadUsage(error.message, hint=error.hint) from error
     return cast("Replay", (await replayed(ask.service, rules, given.limit)).to_json())
 
 
