@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
+from haft.service import LOOPBACK_NAMES
 from haft.surfaces.mcp.callers import SCOPE_KEY, SESSION_HEADER
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Meet = Callable[[str, str, int], Awaitable[None]]
 """Called before each request, with the name of the client, and with the address and port it connects from."""
 
-LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _AUTHORITY: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _SAME_SITE: Final = frozenset({b"same-origin", b"none"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from haft.contracts import BadUsage, RunId, UnknownTool
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     )
 
 T = TypeVar("T")
+RESUMED: Final = "http"
+"""The key of the calls that the next server goes on with, if they wait for a person when this one ends."""
 
 
 async def call_tool(ask: Ask, given: CallGiven) -> Outcome:
@@ -40,8 +42,15 @@ def start_call(ask: Ask, given: CallGiven, run_id: RunId | None = None) -> Pipel
         above = ask.service.runs.live(given.parent)
         if above is None or above.call.who != ask.identity.name:
             raise BadUsage(f"`{given.parent}` cannot be the parent of a call: it is not a live run of yours")
+    outlives: dict[str, Any] = {"pauses": True, "key": RESUMED} if ask.server.resumes else {}
     return ask.service.call(
-        given.tool, given.args, **_options(ask, given), parent=given.parent, trial=given.trial, run_id=run_id
+        given.tool,
+        given.args,
+        **_options(ask, given),
+        parent=given.parent,
+        trial=given.trial,
+        run_id=run_id,
+        **outlives,
     )
 
 
