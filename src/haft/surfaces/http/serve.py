@@ -71,8 +71,8 @@ class McpPart(Protocol):
         ...
 
 
-MakeMcp = Callable[[str], McpPart]
-"""Makes the MCP part of the workspace in a directory."""
+MakeMcp = Callable[[str, str], McpPart]
+"""Makes the MCP part of a workspace, from its name and its path."""
 
 
 def serve(options: HttpOptions, make_mcp: MakeMcp) -> int:
@@ -130,7 +130,7 @@ async def _serve(
     make_mcp: MakeMcp,
 ) -> None:
     named = named_workspaces(options, config)
-    parts = {each.name: make_mcp(each.path) for each in named}
+    parts = {each.name: make_mcp(each.name, each.path) for each in named}
     has_tls = tls is not None or bool(proxies)
     with Ending() as ending:
         async with contextlib.AsyncExitStack() as stack:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from haft.service import LOOPBACK_NAMES
+from haft.service import LOOPBACK_NAMES, RequestCounts
 from haft.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ class Server:
     readiness: Readiness = field(default_factory=Readiness)
     resumes: bool = False
     """Whether calls that wait for a person outlive this server, so that the next one goes on with them."""
+    requests: RequestCounts = field(default_factory=RequestCounts)
+    """Counts the HTTP requests, for metrics."""
     hub: Any = None
     """The hub of the event streams."""
     more_routes: tuple[Callable[[Server], list[BaseRoute]], ...] = ()

@@ -4,8 +4,6 @@
 what one client gets, and `routes` answers its request.
 """
 
-from __future__ import annotations
-
 from haft.surfaces.http.streams.routes import stream_routes as routes
 
 __all__ = ["routes"]

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 class HttpPart:
     """MCP for one workspace."""
 
-    def __init__(self, workspace: str) -> None:
-        self._options = ServeOptions(workspace)
+    def __init__(self, name: str, path: str) -> None:
+        self._name = name
+        self._options = ServeOptions(path)
         self._dialogue = Dialogue()
 
     @property
@@ -53,7 +54,7 @@ class HttpPart:
         vars(served.server)["create_initialization_options"] = lambda: greeting
         app = application(served.server)
         clients = LocalClients(service.home)
-        guard = HttpGuard(app, tokens, names=names, meet=clients.meet)
+        guard = HttpGuard(app, tokens, names=names, meet=clients.meet, workspace=self._name)
         async with app.router.lifespan_context(app):
             tasks = [asyncio.create_task(served.news.watch()), asyncio.create_task(guard.watch())]
             try:
