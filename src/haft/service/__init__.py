@@ -114,8 +114,10 @@ if TYPE_CHECKING:
     from haft.service.people.tokens import ClientToken, Tokens
     from haft.service.permissions import (
         Replayed,
+        decided_by,
         missing_from,
         replayed,
+        replayed_change,
         rules_at,
         rules_in,
         shown_rules,
@@ -147,6 +149,10 @@ if TYPE_CHECKING:
     from haft.service.store import StoreFacade, Tidied
     from haft.service.suggestions import Suggested, add_line, suggested
     from haft.service.sync import SyncToolService
+    from haft.service.telemetry.metrics import METRICS_TYPE, metrics_text
+    from haft.service.telemetry.request_counts import CountedRequest, RequestCounts
+    from haft.service.telemetry.run_counts import RunCounts
+    from haft.service.telemetry.state_facts import MeasuredState
     from haft.service.templates import TemplateState, really_inside, template_environments, template_state
     from haft.service.tool_forms import LIST_FORMS, SINGLE_FORMS, accepted_schema, mcp_definition, tool_definitions
     from haft.service.tool_listing import ListedTools, approval_of, withheld_from
@@ -191,7 +197,9 @@ else:
             "people.roles": "ACTIONS ALLOWED MEANING NEVER_FOR_AGENTS NEVER_FOR_A_PART ROLES Action Kind Role",
             "people.sessions": "LINK_SECONDS Session Sessions SignInLinks",
             "people.tokens": "ClientToken Tokens",
-            "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
+            "permissions": (
+                "Replayed decided_by missing_from replayed replayed_change rules_at rules_in shown_rules with_delegates"
+            ),
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
             "facades.batches": "BatchRun",
@@ -220,6 +228,10 @@ else:
             "sync": "SyncToolService",
             "templates": "TemplateState really_inside template_environments template_state",
             "transcripts": "Transcript TranscriptEntry transcript_of",
+            "telemetry.metrics": "METRICS_TYPE metrics_text",
+            "telemetry.request_counts": "CountedRequest RequestCounts",
+            "telemetry.run_counts": "RunCounts",
+            "telemetry.state_facts": "MeasuredState",
             "tool_forms": "LIST_FORMS SINGLE_FORMS accepted_schema mcp_definition tool_definitions",
             "tool_listing": "ListedTools approval_of withheld_from",
             "trust": "Proposal TrustChange TrustFacade",

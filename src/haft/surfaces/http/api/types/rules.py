@@ -47,6 +47,62 @@ class ReplayGiven(Given):
     limit: Annotated[int, Field(ge=1, le=1000)] = 500
 
 
+RuleSource = Annotated[str, Field(min_length=1, max_length=4096)]
+RuleText = Annotated[str, Field(min_length=1, max_length=20_000)]
+
+
+class RuleNamed(Given):
+    """Where a rule is written, as the list of rules says it."""
+
+    source: RuleSource
+
+
+class ReplayChangeGiven(Given):
+    """A change of one rule, whose effect on past calls is wanted."""
+
+    source: RuleSource | None = None
+    """The rule that changes; null for a new first rule."""
+    text: RuleText | None = None
+    """The rule as TOML, as in a haft.toml; null: without this rule."""
+    limit: Annotated[int, Field(ge=1, le=1000)] = 1000
+
+
+class WriteRuleGiven(Given):
+    """A rule as TOML, and where it goes."""
+
+    source: RuleSource | None = None
+    """The rule that it replaces; null for a new rule before all others."""
+    text: RuleText
+    place: Literal["workspace", "user"] = "user"
+    """For a new rule: whose haft.toml."""
+
+
+class DecisionsGiven(Given):
+    """How many past calls are counted."""
+
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 1000
+
+
+class RuleShown(TypedDict):
+    source: str
+    text: str
+    """As TOML."""
+
+
+class DecisionCount(TypedDict):
+    file: str
+    """The file of the rule, or `haft's own rules`."""
+    rule: str
+    action: Action
+    """Before a person answered."""
+    count: int
+
+
+class DecisionCounts(TypedDict):
+    lookedAt: int
+    counts: list[DecisionCount]
+
+
 class Step(TypedDict):
     layer: str
     what: str
