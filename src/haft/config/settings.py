@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Literal, get_args
 
+from haft.config.server_values import oidc
 from haft.config.values import (
     agent_types,
     amount,
@@ -676,6 +677,18 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "MCP servers, one table `[providers.NAME]` for each: see [MCP servers](../guides/mcp-servers.md). Unlike other "
         "settings, the servers of all files count together. `mcpServers` and `external.toolProviders` are other names "
         "of this setting.",
+        "trusted",
+        variable=False,
+    ),
+    Setting(
+        "server.oidc",
+        {},
+        oidc,
+        "The identity provider with which people sign in to `haft serve http`: `issuer`, `client_id`, `client_secret` "
+        'and `groups`, which gives groups their roles, such as `{staff = ["caller"], admins = ["operator"]}`. '
+        "`groups_claim` names the claim with the groups, if it is not `groups`. `scopes` is what haft asks for, if it "
+        "is not `openid`, `profile` and `email`. A server reads this setting only from your own file. See [people]("
+        "../guides/people.md).",
         "trusted",
         variable=False,
     ),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from haft.contracts import UnknownWorkspace, near_miss
 from haft.service.service import ToolService
+from haft.service.telemetry.run_counts import RunCounts
 from haft.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ class ServedWorkspaces:
     def __init__(self, workspaces: Sequence[NamedWorkspace], **options: Any) -> None:
         """`options` are those of `ToolService.open`, for each workspace."""
         self._named = tuple(workspaces)
-        self._options = options
+        self.counts = RunCounts()
+        """Counts the calls of all workspaces, for metrics."""
+        self._options = {**options, "watchers": (self.counts, *options.get("watchers", ()))}
         self._open: dict[str, ServedWorkspace] = {}
         self._stack = contextlib.AsyncExitStack()
 

@@ -39,6 +39,7 @@ from haft.contracts import (
     is_batch_id,
     new_run_id,
     own_copy,
+    read_claim,
 )
 from haft.policy import PolicyQuery
 from haft.service.assembly import Host
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from haft.service.facades.audit import HostAudit
     from haft.service.facades.batches import BatchRun, HostBatches
     from haft.service.facades.changes import HostChanges
+    from haft.service.facades.keyed_requests import HostKeyedRequests
     from haft.service.facades.paused_runs import HostPausedRuns
     from haft.service.facades.programs import HostPrograms
     from haft.service.facades.providers import HostProviders
@@ -194,6 +196,13 @@ class ToolService:
         from haft.service.facades.paused_runs import HostPausedRuns
 
         return HostPausedRuns(self._host)
+
+    @cached_property
+    def keyed_requests(self) -> HostKeyedRequests:
+        """Requests that a client may send twice, because it gave them a key."""
+        from haft.service.facades.keyed_requests import HostKeyedRequests
+
+        return HostKeyedRequests(self._host)
 
     @cached_property
     def tools(self) -> HostTools:
@@ -334,6 +343,7 @@ class ToolService:
         rights: Rights | tuple[Rights, ...] | None = None,
         pauses: bool = False,
         key: str | None = None,
+        claim: str | None = None,
         run_id: RunId | None = None,
     ) -> Run:
         """Call a tool. Returns the run at once: await it, iterate over it, cancel it. `grants` open the sandbox for
@@ -345,7 +355,8 @@ class ToolService:
         cache. `attachment` is a process outside haft to which the call is attached: see `hooked`. `rights` say what
         the call, and every call that it makes, may do at most: never more than the caller may. With `pauses`, requests
         for approval of the call, and of all calls below it, do not go to the approver: await `run.pause_or_outcome()`,
-        and see `resume`. `key` is a name of the call by which `service.paused_runs.find` finds its run again. `run_id`
+        and see `resume`. `key` is a name of the call by which `service.paused_runs.find` finds its run again. `claim`
+        is the caller's own sentence of why it makes the call, which a person sees who is asked to approve it. `run_id`
         is the id of the run, if it was made before the call."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
@@ -363,6 +374,7 @@ class ToolService:
             host.trail.redactor.learn(secret_values({str(key): str(value) for key, value in given.items()}))
         if config:
             host.trail.redactor.learn(value for value in config.values() if isinstance(value, str))
+        secrets = host.known(env or {}, config or {}) if env or config else host.known()
         caller = pipeline.within() if parent is None else pipeline.caller(parent)
         is_plain = caller is None and not who and not thread
         return pipeline.call(
@@ -382,8 +394,11 @@ class ToolService:
                 uses_cache=uses_cache,
                 attachment=attachment,
                 key=key,
+                claim=None
+                if claim is None
+                else read_claim(claim, lambda text: host.trail.redactor.masked_text(text, secrets)),
                 rights=(() if caller is None else caller.call.rights) + as_rights(rights),
-                secrets=host.known(env or {}, config or {}) if env or config else host.known(),
+                secrets=secrets,
             ),
             pauses=pauses,
         )

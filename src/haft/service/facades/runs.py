@@ -27,11 +27,11 @@ class HostRuns:
 
     def __call__(self, **wanted: Any) -> list[RunRecord]:
         """The runs, the newest first; filter by tool, status, who, thread, parent, path, since, before, limit."""
-        return self._up_to_date(self._host.history().runs(_filter(wanted)))
+        return self._up_to_date(self._host.history().runs(wanted_runs(wanted)))
 
     async def find(self, **wanted: Any) -> list[RunRecord]:
         """Like calling this object, without blocking the event loop."""
-        found = _filter(wanted)
+        found = wanted_runs(wanted)
         return await self._host.with_history(lambda history: self._up_to_date(history.runs(found)))
 
     def live(self, run: str) -> Run | None:
@@ -102,7 +102,8 @@ class HostRuns:
         return [with_current_changes(self._host.changes().ledger, run) for run in runs]
 
 
-def _filter(wanted: dict[str, Any]) -> Filter:
+def wanted_runs(wanted: dict[str, Any]) -> Filter:
+    """The filter with these fields. Raises `BadUsage` if there is no such field."""
     for name in wanted:
         if name not in FILTERS:
             near = near_miss(name, FILTERS)

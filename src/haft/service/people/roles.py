@@ -49,6 +49,9 @@ NEVER_FOR_AGENTS: Final[frozenset[Action]] = frozenset(
 """What an agent may not do, whatever its roles say: each of these could let the agent approve its own calls, or hide
 them. A program that belongs to an agent on this machine may not do them either, whoever's token it has."""
 
+NEVER_FOR_A_PART: Final[frozenset[Action]] = frozenset({"write-rules", "manage-tokens", "manage-server"})
+"""What nobody may do whose token is only for some workspaces or tools, because it reaches further."""
+
 MEANING: Final[Mapping[Action, str]] = {
     "see-tools": "list tools, and test what the rules say about a call",
     "call-tools": "call tools",

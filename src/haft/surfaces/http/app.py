@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 
 from haft.contracts import Bug, HaftError
-from haft.surfaces.http import console, sign_in, streams
+from haft.surfaces.http import console, metrics, sign_in, streams
 from haft.surfaces.http.api import routes as api
 from haft.surfaces.http.api.problems import HttpError, problem
 from haft.surfaces.http.asgi import TRACE
@@ -27,6 +27,7 @@ def routes(server: Server) -> list[BaseRoute]:
     """All routes of a server."""
     found = [
         *health(server),
+        *metrics.routes(server),
         *api.routes(server),
         *streams.routes(server),
         *sign_in.routes(server),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from haft.service import RequestCounts
 from haft.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Server:
     """Whether browsers reach this server over TLS, here or at a proxy."""
     limits: ServerLimits = field(default_factory=ServerLimits)
     readiness: Readiness = field(default_factory=Readiness)
+    requests: RequestCounts = field(default_factory=RequestCounts)
+    """Counts the HTTP requests, for metrics."""
     hub: Any = None
     """The hub of the event streams."""
     more_routes: tuple[Callable[[Server], list[BaseRoute]], ...] = ()

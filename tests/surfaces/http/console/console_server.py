@@ -11,6 +11,7 @@ read or written.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import subprocess
@@ -81,10 +82,12 @@ async def serve(workspace: Path, home: Path, *, waits: bool) -> None:
     from haft.surfaces.http.app import application
     from haft.surfaces.http.server import Server
     from haft.surfaces.http.sign_in import SignIn
+    from haft.surfaces.http.streams.hub import Hub
 
     named = [NamedWorkspace(workspace.name, str(workspace))]
-    async with ServedWorkspaces(named, home=home, installed=False) as opened:
+    async with ServedWorkspaces(named, home=home, installed=False) as opened, contextlib.AsyncExitStack() as hubs:
         server = Server(opened, SignIn(StateHome(str(home))), StateHome(str(home)))
+        server.hub = await hubs.enter_async_context(Hub({each.name: each.service for each in opened}))
         guard = application(server)
         listening = socket.create_server(("127.0.0.1", 0))
         carrier = uvicorn.Server(uvicorn.Config(guard, log_level="error", access_log=False, ws="none"))

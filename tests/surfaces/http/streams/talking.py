@@ -11,7 +11,7 @@ from haft.sources.python import tool
 
 
 @tool(readonly=True)
-async def talk(steps: list[str], context: Context) -> str:
+async def talk(steps: list[str], context: Context) -> None:
     """Follow a script."""
     for step in steps:
         word, _, rest = step.partition(" ")
@@ -32,7 +32,6 @@ async def talk(steps: list[str], context: Context) -> str:
                     await asyncio.sleep(0.002)
             case "pause":
                 await asyncio.sleep(float(rest))
-    return "said"
 
 
 @dataclass

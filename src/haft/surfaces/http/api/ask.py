@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from haft.contracts import UnknownWorkspace
 from haft.surfaces.http.api.problems import Forbidden
 from haft.surfaces.http.api.table import BY_NAME
-from haft.values import dataclass
+from haft.values import dataclass, replace
 
 if TYPE_CHECKING:
     from haft.service import Action, Identity, ServedWorkspace, ToolService
@@ -21,6 +21,8 @@ class Ask:
     server: Server
     identity: Identity
     workspace: ServedWorkspace | None = None
+    key: str | None = None
+    """The idempotency key of the request."""
 
     @property
     def here(self) -> ServedWorkspace:
@@ -41,7 +43,7 @@ class Ask:
         found = self.server.workspaces.find(name)
         if not found.admits(self.identity.name):
             raise UnknownWorkspace(name)
-        return Ask(self.server, self.identity, found)
+        return replace(self, workspace=found)
 
     def workspaces(self) -> list[ServedWorkspace]:
         """The workspaces that this identity may enter."""

@@ -6,12 +6,13 @@ from typing import Any, Final
 
 from haft.surfaces.http.api.endpoint import IN_WORKSPACE as W
 from haft.surfaces.http.api.endpoint import Endpoint, Link
-from haft.surfaces.http.api.operations import calls, changes, files, inbox, machine, rules, runs, tools
+from haft.surfaces.http.api.operations import calls, changes, files, inbox, machine, people, rules, runs, tools
 from haft.surfaces.http.api.types import calls as c
 from haft.surfaces.http.api.types import changes as ch
 from haft.surfaces.http.api.types import files as f
 from haft.surfaces.http.api.types import inbox as i
 from haft.surfaces.http.api.types import machine as m
+from haft.surfaces.http.api.types import people as p
 from haft.surfaces.http.api.types import rules as ru
 from haft.surfaces.http.api.types import runs as r
 from haft.surfaces.http.api.types import tools as t
@@ -579,6 +580,28 @@ _SERVER: Final[tuple[Endpoint, ...]] = (
         m.Revoked,
         "Revoke a token",
         codes=("bad-usage", "rejected", "storage-failed"),
+    ),
+    Endpoint(
+        "listSessions",
+        "GET",
+        "/sessions",
+        "manage-tokens",
+        people.list_sessions,
+        Nothing,
+        p.SessionList,
+        "The sessions of people in browsers",
+        links=(Link("endSession", {"session": "/sessions/0/id"}),),
+    ),
+    Endpoint(
+        "endSession",
+        "POST",
+        "/sessions/{session}/end",
+        "manage-tokens",
+        people.end_session,
+        p.SessionGiven,
+        p.SessionEnded,
+        "End a session",
+        codes=("not-found", "storage-failed"),
     ),
 )
 

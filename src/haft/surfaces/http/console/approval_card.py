@@ -13,7 +13,8 @@ from haft.surfaces.http.console.waits import Wait
 from haft.surfaces.text.json_text import to_json_text
 from haft.values import dataclass, field
 
-_DANGER: Final = re.compile(r"\(([a-z]+(?:-[a-z]+)+)\)|^(?:the )?class of danger `?([a-z-]+)`?")
+_DANGER: Final = re.compile(r"\(([a-z]+(?:-[a-z]+)+)\)")
+_BY_RULE: Final = {"allow": "allowed by a rule", "ask": "a rule asks", "try": "a rule wants a trial run"}
 _STRICTNESS: Final = {"reject": 0, "ask": 1, "delegate": 2, "try": 3, "allow": 4}
 _SHOWN_AS_DIFF: Final = ("old_string", "new_string", "content", "edits")
 _EDITS: Final = frozenset({"edit_file", "write_file"})
@@ -154,19 +155,18 @@ def _question(wait: Wait, workspace: str) -> str:
 
 
 def _parts(parts: Sequence[Mapping[str, Any]]) -> list[Part]:
-    return [
-        Part(number, each["command"], each["action"], *_without_danger(each["reason"], each.get("source")))
-        for number, each in enumerate(parts, 1)
-    ]
+    return [Part(number, each["command"], each["action"], *_explained(each)) for number, each in enumerate(parts, 1)]
 
 
-def _without_danger(reason: str, source: str | None) -> tuple[str, str | None, str | None]:
+def _explained(part: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
     """The reason, where the rule is written, and the class of danger that the reason names."""
+    reason, source = part["reason"], part.get("source")
+    if part.get("rule") is not None and reason.startswith("the rule says"):
+        reason = _BY_RULE.get(part["action"], reason)
     found = _DANGER.search(reason)
     if found is None:
         return reason, source, None
-    named = found[1] or found[2]
-    return reason.replace(f" ({named})", ""), source, named
+    return reason.replace(f" ({found[1]})", ""), source, found[1]
 
 
 def _segments(command: str, parts: Sequence[Part]) -> list[Segment]:
@@ -314,8 +314,7 @@ _IN_PROCESS: Final = (
 )
 _NOT_TRIED: Final = (
     "The changes are not known yet.",
-    "haft records every file that the call changes in the workspace. If you do not like the result, undo takes back"
-    " exactly this call.",
+    "haft records every file that the call changes. If you do not like the result, undo takes back exactly this call.",
 )
 _NETWORK: Final = (
     "Undo does not reach the network.",

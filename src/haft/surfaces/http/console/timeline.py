@@ -158,7 +158,8 @@ def _ticks(now: float, span: float, drawing: _Drawing) -> list[tuple[str, str, b
         if x > NOW - 5:
             break
         if x >= 2:
-            found.append((f"{x:.2f}%", clock(at)[:5] if step >= 60 else clock(at), number % 2 == 1))
+            is_left_out = number % 2 == 1 or x > NOW - 14
+            found.append((f"{x:.2f}%", clock(at)[:5] if step >= 60 else clock(at), is_left_out))
     return found
 
 
@@ -185,10 +186,10 @@ class _Drawing:
         lanes = []
         for thread in sorted({thread for thread, _ in groups}, key=rank, reverse=True):
             own = groups.get((thread, None), [])
-            children = [(key[1], found) for key, found in groups.items() if key[0] == thread and key[1] is not None]
+            children = [(tasks[parent], found) for (name, parent), found in groups.items() if name == thread and parent]
             if own:
                 lanes.append(self._lane(thread, own))
-            lanes += [self._child_lane(tasks[parent], found) for parent, found in children if parent is not None]
+            lanes += [self._child_lane(task, found) for task, found in children]
         return lanes
 
     def _lane(self, thread: str, runs: list[RunFacts]) -> Lane:
@@ -219,7 +220,7 @@ class _Drawing:
                 last = row[-1]
                 if bar.x >= last.end + GAP:
                     row.append(bar)
-                elif self._follows(last, run) and last.end + GAP - bar.x <= MOST_SHIFT:
+                elif self._follows(last, run) and _can_shift(bar, last.end + GAP):
                     bar.x = last.end + GAP
                     row.append(bar)
                 elif self._can_share(last, run):
@@ -306,6 +307,11 @@ class _Drawing:
         if run.kind == "waiting" and run.id in self.requests:
             return f"{self.base}approve/{self.requests[run.id]}"
         return f"{self.base}runs/{run.id}"
+
+
+def _can_shift(bar: Bar, x: float) -> bool:
+    """Whether a bar can begin here instead of where its run began: not far away, and not in the future."""
+    return x - bar.x <= MOST_SHIFT and x + bar.width <= NOW
 
 
 def _height(bars: Sequence[Bar]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from haft.surfaces.http.console.call_words import short_id, subject
 from haft.surfaces.http.console.diffs import counts_of
@@ -11,6 +11,9 @@ from haft.values import dataclass
 
 if TYPE_CHECKING:
     from haft.service import Waiting
+
+_TRIED: Final = "these are the changes of a trial run ("
+"""How the reason begins that a trial run waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,11 @@ class Wait:
     def sentence(self) -> str:
         """The reason, as a sentence."""
         text = self.reason.strip()
-        return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
+        if self.counts is not None:
+            inner = text.removeprefix(_TRIED)
+            text = f"{inner.removesuffix(')')}. Trial run finished" if inner != text else text
+        start = text if text.startswith(("haft", "`")) else f"{text[:1].upper()}{text[1:]}"
+        return start if start.endswith((".", "!", "?")) else f"{start}."
 
     @property
     def thread_name(self) -> str:

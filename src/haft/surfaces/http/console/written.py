@@ -12,8 +12,10 @@ from markupsafe import Markup, escape
 
 from haft.surfaces.text.terminal import one_line, visible
 
-_UNUSUAL: Final = re.compile(r"[^\n\t\x20-\x7e]")
-_UNUSUAL_ON_A_LINE: Final = re.compile(r"[^\x20-\x7e]")
+_SEQUENCE: Final = r"\x1b\[[0-9;?]*[ -/]*[@-~]"
+"""A control sequence of a terminal, such as one for colours. Its code is shown as one."""
+_UNUSUAL: Final = re.compile(rf"{_SEQUENCE}|[^\n\t\x20-\x7e]")
+_UNUSUAL_ON_A_LINE: Final = re.compile(rf"{_SEQUENCE}|[^\x20-\x7e]")
 LONGEST: Final = 400
 """The longest text that is shown on one line, in characters. Styles cut it where the line ends; this keeps pages
 short."""

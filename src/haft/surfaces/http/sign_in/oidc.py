@@ -17,10 +17,12 @@ Such a session ends after twelve hours.
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import hmac
 import json
 import secrets
+import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
@@ -65,6 +67,7 @@ class OidcSettings:
     issuer: str
     client_id: str
     client_secret: str | None = field(default=None, repr=False)
+    """None for a public client, which has only PKCE."""
     groups: Mapping[str, frozenset[Role]] = field(default_factory=dict)
     """The roles of each group."""
     groups_claim: str = "groups"
@@ -163,6 +166,7 @@ class OidcProvider:
             redirect_uri=callback,
             timeout=_TIMEOUT_SECONDS,
             follow_redirects=False,
+            verify=_certificates(),
         )
 
     async def _described(self) -> Mapping[str, Any]:
@@ -182,15 +186,17 @@ class OidcProvider:
         return document
 
     async def _fetched(self, address: str, bearer: str | None = None) -> dict[str, Any]:
-        import httpx
+        import httpx2
 
         headers = {} if bearer is None else {"authorization": f"Bearer {bearer}"}
         try:
-            async with httpx.AsyncClient(timeout=_TIMEOUT_SECONDS, follow_redirects=False) as client:
+            async with httpx2.AsyncClient(
+                timeout=_TIMEOUT_SECONDS, follow_redirects=False, verify=_certificates()
+            ) as client:
                 answer = await client.get(address, headers=headers)
                 answer.raise_for_status()
                 found = answer.json()
-        except (httpx.HTTPError, ValueError) as error:
+        except (httpx2.HTTPError, ValueError) as error:
             raise SignInRefused(f"the identity provider does not answer at {address}: {error}") from error
         if not isinstance(found, dict):
             raise SignInRefused(f"the identity provider does not answer with a JSON object at {address}")
@@ -200,7 +206,7 @@ class OidcProvider:
         self, document: Mapping[str, Any], callback: str, code: str, verifier: str
     ) -> Mapping[str, Any]:
         """What the provider gives for a code."""
-        import httpx
+        import httpx2
         from authlib.common.errors import AuthlibBaseError
 
         try:
@@ -208,7 +214,7 @@ class OidcProvider:
                 answer: Mapping[str, Any] = await client.fetch_token(
                     document["token_endpoint"], grant_type="authorization_code", code=code, code_verifier=verifier
                 )
-        except (AuthlibBaseError, httpx.HTTPError, ValueError) as error:
+        except (AuthlibBaseError, httpx2.HTTPError, ValueError) as error:
             raise SignInRefused(f"the identity provider did not take its own code: {error}"[:300]) from error
         if not isinstance(answer.get("id_token"), str):
             raise SignInRefused("the identity provider sent no ID token")
@@ -262,18 +268,17 @@ class OidcProvider:
 
     def _derived(self, purpose: str, text: str) -> str:
         """A text that only this state home can make: base64url of 32 bytes, as PKCE wants it."""
-        mac = hmac.digest(self._states.key(), f"haft oidc {purpose}\0{text}".encode(), "sha256")
-        return base64.urlsafe_b64encode(mac).rstrip(b"=").decode()
+        return _encoded(hmac.digest(self._states.key(), f"haft oidc {purpose}\0{text}".encode(), "sha256"))
 
     def _sealed(self, facts: Mapping[str, Any]) -> str:
-        told = base64.urlsafe_b64encode(json.dumps(facts).encode()).decode()
+        told = _encoded(json.dumps(facts).encode())
         return f"{told}.{self._derived('cookie', told)}"
 
     def _unsealed(self, cookie: str | None) -> dict[str, Any] | None:
         told, _, seal = (cookie or "").partition(".")
         if not told.isascii() or not hmac.compare_digest(seal.encode(), self._derived("cookie", told).encode()):
             return None
-        facts: dict[str, Any] = json.loads(base64.urlsafe_b64decode(told))
+        facts: dict[str, Any] = json.loads(base64.urlsafe_b64decode(f"{told}=="))
         return facts if time.time() < facts["until"] else None
 
     def _use(self, state: str) -> bool:
@@ -287,6 +292,18 @@ class OidcProvider:
             return False
         self._used[digest] = now + SECONDS
         return True
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """The certificates of this machine. Reading them takes long, so it is done once."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+def _encoded(told: bytes) -> str:
+    return base64.urlsafe_b64encode(told).rstrip(b"=").decode()
 
 
 def check_address(name: str, address: Any, *, is_needed: bool = True) -> None:

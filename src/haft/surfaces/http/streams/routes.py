@@ -120,9 +120,12 @@ def _number(text: str, name: str) -> int:
 
 async def _visible(ask: Ask, name: str) -> str:
     """The id of a run of the workspace that the identity may see. Raises `UnknownRun` if there is none."""
-    found = await ask.service.runs.find(workspace=ask.here.path, limit=1, before=f"{name}\x00")
-    live = ask.service.runs.live(name)
-    who = live.call.who if live is not None else next((each.who for each in found if each.id == name), None)
+    live = ask.service.runs.live(name)  # First: a run that has ended is on disk.
+    if live is not None:
+        who: str | None = live.call.who
+    else:
+        found = await ask.service.runs.find(workspace=ask.here.path, limit=1, before=f"{name}\x00")
+        who = next((each.who for each in found if each.id == name), None)
     if who is None or not (ask.identity.may("see-all-runs") or who == ask.identity.name):
         raise UnknownRun(name)
     return name

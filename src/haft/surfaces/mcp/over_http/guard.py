@@ -6,7 +6,8 @@ It wraps the whole ASGI application, so that no route, method or upgrade gets pa
    name of its own (DNS rebinding).
 2. `Origin` and `Sec-Fetch-Site`: only pages of this very server, which has none. A page on another port of the same
    machine counts as foreign. haft never answers with CORS headers.
-3. the token, in the header `Authorization: Bearer TOKEN`. Nothing switches this off, and no other place counts.
+3. the token, in the header `Authorization: Bearer TOKEN`. Nothing switches this off, and no other place counts. Its
+   role must allow calls, and it must be for this workspace. Whoever's token it is, over MCP its client is an agent.
 
 The application sees the `ClientToken` of the request in the scope, and not the header. If a token is revoked, `watch`
 ends its open requests and sessions.
@@ -24,7 +25,9 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
+from haft.service import DEFAULT_NAME
 from haft.surfaces.mcp.callers import SCOPE_KEY, SESSION_HEADER
+from haft.surfaces.mcp.offers.offered_tools import ONLY_TOOLS
 
 if TYPE_CHECKING:
     from haft.service import ClientToken, Tokens
@@ -85,6 +88,11 @@ class HttpGuard:
         if token is None:
             await _refuse(send, 401, "this server needs a valid token: send `Authorization: Bearer TOKEN`")
             return
+        identity = token.identity()
+        if not identity.may("call-tools") or not identity.may_enter(DEFAULT_NAME):
+            await _refuse(send, 403, "this token is not for calling tools in this workspace")
+            return
+        ONLY_TOOLS.set(identity.tools)  # For this request: the server runs each in a context of its own.
         if sum(user.id == token.id for user in self._open.values()) >= MOST_OPEN:
             await _refuse(send, 429, f"this client has {MOST_OPEN} open requests, and no more are answered")
             return

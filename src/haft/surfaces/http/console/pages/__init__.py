@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from haft.surfaces.http.console.page import Page
-from haft.surfaces.http.console.pages import approve, audit, files, machine, now, rules, tools
+from haft.surfaces.http.console.pages import approve, audit, compare, files, machine, now, rules, run, runs, tools
 
 PAGES: Final[tuple[Page, ...]] = (
     *now.PAGES,
     *approve.PAGES,
+    *runs.PAGES,
+    *run.PAGES,
+    *compare.PAGES,
     *files.PAGES,
     *tools.PAGES,
     *rules.PAGES,

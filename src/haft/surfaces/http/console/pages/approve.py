@@ -51,7 +51,7 @@ async def _over(asked: PageRequest, name: str) -> View:
 
 
 async def _nothing(asked: PageRequest) -> View:
-    found = await reading.runs(asked.ask, is_open=True, limit=50)
+    found = await reading.runs(asked.ask, 50, open=True)
     working = len({run.thread for run in found if run.kind == "running"})
     return View("all_clear.html", "Approve", {"base": asked.address(), "working": working})
 

@@ -11,7 +11,7 @@ from haft.surfaces.http.console.timeline import RANGES, span_of, timeline
 from haft.surfaces.http.console.waits import wait_of
 
 USUAL_RANGE: Final = "15m"
-MOST_DRAWN: Final = 5000
+MOST_DRAWN: Final = 2000
 """How many runs the timeline shows at most: the newest."""
 MOST_LANES: Final = 14
 ALL_LANES: Final = 1000
@@ -26,13 +26,13 @@ async def show(asked: PageRequest) -> View:
     chosen = chosen if chosen in RANGES else USUAL_RANGE
     waiting = await reading.requests(ask)
     since = now - span_of(chosen, now)
-    found = await reading.runs(ask, since=since, limit=MOST_DRAWN)
+    found = await reading.runs(ask, MOST_DRAWN, since=since)
     known = {run.id for run in found}
     # What began before the time that is shown, and still goes on, is shown too.
-    found += [run for run in await reading.runs(ask, is_open=True, limit=200) if run.id not in known]
+    found += [run for run in await reading.runs(ask, 200, open=True) if run.id not in known]
     listed = sorted(found, key=lambda run: run.id, reverse=True)[:LISTED]
     if len(listed) < LISTED:
-        listed = await reading.runs(ask, limit=LISTED)
+        listed = await reading.runs(ask, LISTED)
     facts = {
         "now": now,
         "waits": [wait_of(each, reading.request_facts(each)) for each in waiting],

@@ -41,7 +41,10 @@ whenShown("[data-card]", (shown) => {
 function heat(line, piece) {
   if (!piece) return;
   for (const node of [line, piece]) {
-    for (const [event, isHot] of [["mouseenter", true], ["mouseleave", false]]) {
+    for (const [event, isHot] of [
+      ["mouseenter", true],
+      ["mouseleave", false],
+    ]) {
       node.addEventListener(event, () => {
         line.classList.toggle("hot", isHot);
         piece.classList.toggle("hot", isHot);
@@ -207,7 +210,8 @@ function notice(title, text) {
   const banner = document.createElement("div");
   banner.className = "panel banner ask-again";
   banner.setAttribute("role", "alert");
-  banner.innerHTML = '<svg class="i i-wait" viewBox="0 0 16 16" aria-hidden="true"><path d="M8 1.2 14.8 8 8 14.8 1.2 8z"/></svg>';
+  banner.innerHTML =
+    '<svg class="i i-wait" viewBox="0 0 16 16" aria-hidden="true"><path d="M8 1.2 14.8 8 8 14.8 1.2 8z"/></svg>';
   const strong = document.createElement("strong");
   strong.textContent = title;
   const p = document.createElement("p");
@@ -254,6 +258,14 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-arm]");
   if (button && card?.contains(button)) arm(button.dataset.arm, { byPointer: event.detail > 0 });
   if (event.target.closest("[data-disarm]")) goOn("h1");
+});
+
+// In the form for a grant, Enter confirms as everywhere on the card; Shift and Enter begins a new line.
+document.addEventListener("keydown", (event) => {
+  const isLine = event.key === "Enter" && !event.shiftKey && !event.isComposing && !event.repeat;
+  if (!isLine || !event.target.matches("[data-grant] textarea")) return;
+  event.preventDefault();
+  event.target.form.requestSubmit();
 });
 
 onKey((key, event, typing) => {

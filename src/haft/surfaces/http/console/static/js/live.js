@@ -11,6 +11,7 @@ const STREAM = "/api/v1/events";
 const LOCK = "haft-stream";
 const QUIET_MS = 120; // Events come in bursts: one patch for all of them.
 const SLOWEST_MS = 900;
+const REST = 4; // A page that takes long to make is asked for less often: it rests this many times as long.
 const HELD_MS = 700; // What waited for the pointer to leave is tried again after this.
 
 const listeners = new Set(); // What pages do with events beside patching.
@@ -76,6 +77,7 @@ let timer = null;
 let firstAsked = 0;
 let loading = false;
 let missed = false;
+let nextAt = 0;
 const patchers = []; // What a page does with the new page before the common patch; true ends it.
 export const onPage = (handle) => patchers.push(handle);
 
@@ -87,8 +89,8 @@ export function soon() {
   const now = performance.now();
   if (timer === null) firstAsked = now;
   clearTimeout(timer);
-  const wait = Math.min(QUIET_MS, Math.max(0, SLOWEST_MS - (now - firstAsked)));
-  timer = setTimeout(refresh, wait);
+  const quiet = Math.min(QUIET_MS, Math.max(0, SLOWEST_MS - (now - firstAsked)));
+  timer = setTimeout(refresh, Math.max(quiet, nextAt - now));
 }
 
 export async function refresh() {
@@ -99,6 +101,7 @@ export async function refresh() {
   }
   loading = true;
   missed = false;
+  const began = performance.now();
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" }, credentials: "same-origin" });
     if (answer.redirected && new URL(answer.url).pathname.startsWith("/sign-in")) {
@@ -113,9 +116,16 @@ export async function refresh() {
     // The stream says that the server is away.
   } finally {
     loading = false;
+    nextAt = performance.now() + REST * (performance.now() - began);
     if (missed) soon();
   }
 }
+
+// What goes on moves also when nothing happens: bars grow, time runs out.
+const MOVING_MS = 8000;
+setInterval(() => {
+  if (workspace && isLive && !document.hidden && $("main [data-since], main [data-lane]")) soon();
+}, MOVING_MS);
 
 // ---- the stream, in the tab that leads ----
 
@@ -182,7 +192,21 @@ function open() {
     // A browser gives up on an answer that is no stream: try again later.
     if (source?.readyState === EventSource.CLOSED) setTimeout(open, 3000);
   });
-  const kinds = ["run", "inbox", "tools", "gap", "ready", "status", "stdout", "stderr", "progress", "child", "connection", "outcome", "end"];
+  const kinds = [
+    "run",
+    "inbox",
+    "tools",
+    "gap",
+    "ready",
+    "status",
+    "stdout",
+    "stderr",
+    "progress",
+    "child",
+    "connection",
+    "outcome",
+    "end",
+  ];
   for (const kind of kinds) {
     source.addEventListener(kind, (event) => {
       if (event.lastEventId) lastId = event.lastEventId;
@@ -201,15 +225,19 @@ function close() {
 
 function lead() {
   if (!workspace || letGo !== null) return;
-  navigator.locks.request(LOCK, () => new Promise((resolve) => {
-    if (document.hidden) {
-      resolve();
-      return;
-    }
-    letGo = resolve;
-    channel.postMessage({ type: "who" });
-    open();
-  }));
+  navigator.locks.request(
+    LOCK,
+    () =>
+      new Promise((resolve) => {
+        if (document.hidden) {
+          resolve();
+          return;
+        }
+        letGo = resolve;
+        channel.postMessage({ type: "who" });
+        open();
+      }),
+  );
 }
 
 // A new leader asks who else is there.
