@@ -2,10 +2,10 @@
 
 import itertools
 
-import npm_programs
 import pytest
 from views import SCHEMES, WIDTHS, open_view, views
 
+import npm_programs
 import sampling
 
 NAMES = [
