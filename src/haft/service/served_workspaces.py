@@ -51,7 +51,8 @@ class ServedWorkspaces:
     """The workspaces of one server. Enter it with `async with`: it opens their services, and closes them."""
 
     def __init__(self, workspaces: Sequence[NamedWorkspace], **options: Any) -> None:
-        """`options` are those of `ToolService.open`, for each workspace."""
+        """`options` are those of `ToolService.open`, for each workspace. Several workspaces, and those that the
+        configuration gives to some users, are shared by several people, unless `is_shared` says otherwise."""
         self._named = tuple(workspaces)
         self._options = options
         self._open: dict[str, ServedWorkspace] = {}
@@ -66,8 +67,13 @@ class ServedWorkspaces:
         try:
             for each in self._named:
                 limits = {f"limits.{name}": value for name, value in each.limits.items()}
-                settings = {**(self._options.get("settings") or {}), **limits}
-                opening = ToolService.open(each.path, **{**self._options, "settings": settings})
+                options = {
+                    "is_shared": len(self._named) > 1 or bool(each.users),
+                    **self._options,
+                    "settings": {**(self._options.get("settings") or {}), **limits},
+                    "neighbours": [other.path for other in self._named if other is not each],
+                }
+                opening = ToolService.open(each.path, **options)
                 service = await self._stack.enter_async_context(opening)
                 self._open[each.name] = ServedWorkspace(each.name, service, each.users)
         except BaseException:
