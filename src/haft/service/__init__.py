@@ -168,6 +168,9 @@ if TYPE_CHECKING:
     from haft.service.transcripts import Transcript, TranscriptEntry, transcript_of
     from haft.service.trust import Proposal, TrustChange, TrustFacade
     from haft.service.uncovered_calls import is_harmless, person_command_in, record_uncovered
+    from haft.service.webhooks.deliveries import Delivery
+    from haft.service.webhooks.settings import EVENTS, Webhook, webhooks_in
+    from haft.service.webhooks.webhooks import Webhooks, deliveries_of
     from haft.sources import NOT_DESCRIBED
     from haft.sources.amp_toolbox import PROJECT
     from haft.sources.mcp import START_SECONDS
@@ -263,6 +266,9 @@ else:
             "haft.registry": "search unknown_tool",
             "haft.runs": "Frame History RunRecord follow",
             "haft.schema": "coerce",
+            "webhooks.deliveries": "Delivery",
+            "webhooks.settings": "EVENTS Webhook webhooks_in",
+            "webhooks.webhooks": "Webhooks deliveries_of",
             "haft.sources": "NOT_DESCRIBED",
             "haft.sources.amp_toolbox": "PROJECT",
             "haft.sources.skills": "Activations Skill Skills lies_in server_names",
