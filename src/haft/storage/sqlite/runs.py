@@ -88,6 +88,9 @@ class SqliteRuns(RunStore):
         if wanted.since is not None:
             conditions.append("started_at >= ?")
             values.append(wanted.since)
+        if wanted.until is not None:
+            conditions.append("started_at < ?")
+            values.append(wanted.until)
         if wanted.before is not None:
             conditions.append("id < ?")
             values.append(wanted.before)
