@@ -38,6 +38,10 @@ class Redactor:
         """Mask these values too from now on."""
         self._known |= Secrets(values, SHORTEST)
 
+    def masked_text(self, text: str, more: Secrets = NO_SECRETS) -> str:
+        """The text with the known values and the values of `more` masked."""
+        return (self._known | more).masked_text(text)
+
     def __call__(self, text: bytes, more: Secrets = NO_SECRETS) -> bytes:
         """A copy of the document `text` in which the known values and the values of `more` are masked."""
         secrets = self._known | more if more.values else self._known

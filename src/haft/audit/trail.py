@@ -58,6 +58,8 @@ class Trail:
             facts["trace"] = call.trace.trace_id
         if call.batch is not None:
             facts["batch"] = call.batch
+        if call.claim is not None:
+            facts["claim"] = call.claim
         if call.env:
             facts["env"] = sorted(call.env)
         if call.config:

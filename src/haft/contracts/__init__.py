@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Engine,
         path_to_json,
     )
+    from haft.contracts.claims import LONGEST_CLAIM, read_claim
     from haft.contracts.conditions import NO_CONDITIONS, STAND_INS, CallFaults, Clock, Conditions, StandIns
     from haft.contracts.confinement import (
         NO_CONFINEMENT,
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
         Failure,
         HaftError,
         InvalidArguments,
+        KeyInUse,
+        KeyReused,
         LeaseLost,
         LimitExceeded,
         MachineError,
@@ -166,7 +169,7 @@ if TYPE_CHECKING:
     )
     from haft.contracts.server_marks import escaped_marks, marked_text
     from haft.contracts.states import NEXT_STATUSES, STATUSES, TERMINAL, Status
-    from haft.contracts.stored_outcome import confinement_from, decision_from, outcome_from, time_from
+    from haft.contracts.stored_outcome import confinement_from, decision_from, outcome_from, path_from, time_from
     from haft.contracts.tool import (
         DELEGATES,
         Answer,
@@ -193,6 +196,7 @@ else:
         {
             "attachment": "Attachment Unanswered",
             "call": "Call own_copy",
+            "claims": "LONGEST_CLAIM read_claim",
             "change": "Change ChangeKind Changes ChangesState ConflictingPath Engine NO_CHANGES UNTRACKED path_to_json",
             "decision": "Action RuleOffer ApprovalAnswer ApprovalRequest "
             "Approver DecidedPart Decision Delegation Scope",
@@ -204,7 +208,8 @@ else:
                 "MachineError "
                 "NeedsBuild NeedsPerson NotCovered NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient "
                 "Rejected ScratchFull ShownHasChanged StartFailed StorageFailed TimedOut ToolFailed Unconfined "
-                "UnknownEnd UnknownRequest UnknownRun UnknownTool UnknownWorkspace SandboxDenied near_miss"
+                "UnknownEnd UnknownRequest UnknownRun UnknownTool UnknownWorkspace KeyInUse KeyReused "
+                "SandboxDenied near_miss"
             ),
             "events": "Event EventType iso_time",
             "failure_lines": "error_or_last_line error_line without_progress",
@@ -230,7 +235,7 @@ else:
             "secrets": "MARK MaskedStream NO_SECRETS MIN_SECRET_LENGTH Secrets named_secrets says_secret texts_in",
             "server_marks": "escaped_marks marked_text",
             "states": "NEXT_STATUSES STATUSES Status TERMINAL",
-            "stored_outcome": "confinement_from decision_from outcome_from time_from",
+            "stored_outcome": "confinement_from decision_from outcome_from path_from time_from",
             "tool": (
                 "DELEGATES Answer AnswerBasis DiscoveredTool Effects Hosting Kind Listing "
                 "Provenance RenamedTool State TaskSupport Tool ToolResult ToolSpec configured"

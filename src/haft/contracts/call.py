@@ -90,6 +90,8 @@ class Call:
     """The id of the batch that the call belongs to."""
     key: str | None = None
     """A name that the program which made the call gave it, so that it finds the run again."""
+    claim: str | None = None
+    """The sentence in which the caller says why it makes the call: see `read_claim`. Nothing checks it."""
     rights: tuple[Rights, ...] = ()
     """What the call may do at most: the rights of each caller above it that has only some."""
     uses_cache: bool = True

@@ -143,6 +143,9 @@ class ApprovalRequest:
     """The output of a trial run."""
     preview: str | None = None
     """The line in which the tool says what the call would do. It is shown in addition to the arguments."""
+    claim: str | None = None
+    """The caller's own sentence of why it makes the call. Mostly a model wrote it, and nothing checks it: show it as
+    the words of the agent."""
     parts: tuple[DecidedPart, ...] = ()
     """The decisions about the parts of the command."""
     to_allow: tuple[RuleOffer, ...] = ()

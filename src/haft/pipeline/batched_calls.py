@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from haft.contracts import BadUsage, HaftError, InvalidArguments, near_miss, own_copy
+from haft.contracts import BadUsage, HaftError, InvalidArguments, near_miss, own_copy, read_claim
 from haft.values import dataclass
 
-KEYS: Final = ("id", "tool", "args", "after", "timeout")
+KEYS: Final = ("id", "tool", "args", "after", "timeout", "claim")
 SYNONYMS: Final = {"name": "tool", "arguments": "args", "input": "args", "depends_on": "after", "needs": "after"}
 """What other programs call these keys."""
 MOST_CALLS: Final = 1_000
@@ -31,6 +31,8 @@ class BatchedCall:
     after: tuple[str, ...] = ()
     """The calls that must have ended with success before this call starts."""
     timeout: float | None = None
+    claim: str | None = None
+    """Why the caller makes the call, in its own words."""
     refusal: HaftError | None = None
     """Why the call fails although the tool may exist: a surface does not offer it."""
 
@@ -80,8 +82,20 @@ def _read(number: int, given: Any) -> BatchedCall:
     except InvalidArguments:
         raise BadUsage(f"{where}: `args` is nested too deeply") from None
     return BatchedCall(
-        _id(number, given.get("id")), tool, arguments, _after(where, given.get("after")), given.get("timeout")
+        _id(number, given.get("id")),
+        tool,
+        arguments,
+        _after(where, given.get("after")),
+        given.get("timeout"),
+        _claim(where, given.get("claim")),
     )
+
+
+def _claim(where: str, given: Any) -> str | None:
+    try:
+        return read_claim(given)
+    except BadUsage as error:
+        raise BadUsage(f"{where}: {error.message}") from None
 
 
 def _id(number: int, given: Any) -> str:

@@ -192,6 +192,7 @@ class RunRecord:
             "id": self.id,
             **{name: record[name] for name in names},
             "batch": self.batch,
+            "claim": self.record.get("claim"),
             "trace": record.get("trace"),
             "host": self.host,
             "startedAt": iso_time(self.started_at),

@@ -52,6 +52,7 @@ def call_facts(call: Call, asked: Asked | None, clean: Callable[[bytes, Secrets]
         "isolation": call.isolation,
         "usesCache": call.uses_cache,
         "key": call.key,
+        **({} if call.claim is None else {"claim": call.claim}),
         "rights": [each.to_json() for each in call.rights],
         "asked": None if asked is None else {"request": asked.request, "digest": asked.digest},
     }
@@ -75,6 +76,7 @@ def call_from(record: RunRecord, secrets: Secrets) -> Call:
         isolation=facts["isolation"],
         uses_cache=facts["usesCache"],
         key=facts["key"],
+        claim=facts.get("claim"),
         rights=tuple(map(rights_from, facts["rights"])),
         secrets=secrets,
     )

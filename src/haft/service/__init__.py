@@ -86,6 +86,15 @@ if TYPE_CHECKING:
     from haft.service.hooked_calls.variables import environment_key, environment_of
     from haft.service.housekeeping import bounds_of
     from haft.service.inbox import InboxFacade, Reply, answered_by, check_together, to_json
+    from haft.service.listening import (
+        LOOPBACK_NAMES,
+        CannotListen,
+        check_names,
+        is_loopback,
+        listen,
+        place_of,
+        split_address,
+    )
     from haft.service.living_clients import (
         Announcement,
         LivingClient,
@@ -102,13 +111,25 @@ if TYPE_CHECKING:
     from haft.service.paused_runs import request_cancel
     from haft.service.people.identity import Identity
     from haft.service.people.known_people import KnownPeople
-    from haft.service.people.roles import ACTIONS, ALLOWED, MEANING, NEVER_FOR_AGENTS, ROLES, Action, Kind, Role
+    from haft.service.people.roles import (
+        ACTIONS,
+        ALLOWED,
+        MEANING,
+        NEVER_FOR_A_PART,
+        NEVER_FOR_AGENTS,
+        ROLES,
+        Action,
+        Kind,
+        Role,
+    )
     from haft.service.people.sessions import LINK_SECONDS, Session, Sessions, SignInLinks
     from haft.service.people.tokens import ClientToken, Tokens
     from haft.service.permissions import (
         Replayed,
+        decided_by,
         missing_from,
         replayed,
+        replayed_change,
         rules_at,
         rules_in,
         shown_rules,
@@ -133,7 +154,7 @@ if TYPE_CHECKING:
     from haft.service.rule_listing import is_all_there, listed_rules
     from haft.service.run_events import RunEvents
     from haft.service.sealed_states import SealedStates
-    from haft.service.served_workspaces import NamedWorkspace, ServedWorkspace, ServedWorkspaces
+    from haft.service.served_workspaces import DEFAULT_NAME, NamedWorkspace, ServedWorkspace, ServedWorkspaces
     from haft.service.service import ToolService
     from haft.service.state_news import News, StateNews
     from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts
@@ -179,6 +200,7 @@ else:
             "backup.verify": "StoreVerdict verify_store",
             "call_arguments": "check_arguments check_form never_granted",
             "reachable_hosts": "Reach network_reach one_host",
+            "listening": "LOOPBACK_NAMES CannotListen check_names is_loopback listen place_of split_address",
             "living_clients": ("Announcement LivingClient announce belongs_to clients_alive refuse_clients"),
             "local_clients": "LocalClients",
             "observed_calls": "Observed ObservedCalls ObservedDecision",
@@ -188,10 +210,12 @@ else:
             "paused_runs": "request_cancel",
             "people.identity": "Identity",
             "people.known_people": "KnownPeople",
-            "people.roles": "ACTIONS ALLOWED MEANING NEVER_FOR_AGENTS ROLES Action Kind Role",
+            "people.roles": "ACTIONS ALLOWED MEANING NEVER_FOR_AGENTS NEVER_FOR_A_PART ROLES Action Kind Role",
             "people.sessions": "LINK_SECONDS Session Sessions SignInLinks",
             "people.tokens": "ClientToken Tokens",
-            "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
+            "permissions": (
+                "Replayed decided_by missing_from replayed replayed_change rules_at rules_in shown_rules with_delegates"
+            ),
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
             "facades.batches": "BatchRun",
@@ -213,7 +237,7 @@ else:
             "rule_listing": "is_all_there listed_rules",
             "run_events": "RunEvents",
             "sealed_states": "SealedStates",
-            "served_workspaces": "NamedWorkspace ServedWorkspace ServedWorkspaces",
+            "served_workspaces": "DEFAULT_NAME NamedWorkspace ServedWorkspace ServedWorkspaces",
             "service": "ToolService",
             "store": "StoreFacade Tidied",
             "suggestions": "Suggested add_line suggested",

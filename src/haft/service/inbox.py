@@ -374,6 +374,7 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
         "args": shown["arguments"],
         "preview": shown.get("preview"),
         "reason": shown["reason"],
+        "claim": shown.get("claim"),
         "parts": shown["parts"],
         "sandbox": shown["sandbox"],
         "withheld": shown.get("withheld", []),

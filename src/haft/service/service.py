@@ -39,6 +39,7 @@ from haft.contracts import (
     is_batch_id,
     new_run_id,
     own_copy,
+    read_claim,
 )
 from haft.policy import PolicyQuery
 from haft.service.assembly import Host
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from haft.service.facades.audit import HostAudit
     from haft.service.facades.batches import BatchRun, HostBatches
     from haft.service.facades.changes import HostChanges
+    from haft.service.facades.keyed_requests import HostKeyedRequests
     from haft.service.facades.paused_runs import HostPausedRuns
     from haft.service.facades.programs import HostPrograms
     from haft.service.facades.providers import HostProviders
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from haft.service.observed_calls import ObservedCalls
     from haft.service.output_pages import OutputPage
     from haft.service.previews import PreviewContext
+    from haft.service.remote.service import RemoteToolService
     from haft.service.sync import SyncToolService
     from haft.storage import StateHome
     from haft.toolsets import Discovery, ToolLike
@@ -104,6 +107,8 @@ class ToolService:
         waits_for_flush: bool = False,
         conditions: Conditions = NO_CONDITIONS,
         watchers: Iterable[RunWatcher] = (),
+        neighbours: Sequence[str | os.PathLike[str]] = (),
+        is_shared: bool = False,
     ) -> ToolService:
         """Make a service. Enter it with `async with`.
 
@@ -120,6 +125,9 @@ class ToolService:
         only applies, drops, undoes or redoes changes, so `workspace` may also be a directory in which no tool can run,
         such as a home directory. `waits_for_flush`: a call ends only when its changes are in the workspace's own files,
         where programs outside of haft see them. Without it, that may take a moment longer if other calls run.
+        `neighbours` are the other workspaces of a server: no call sees them, whatever a person approves. Entering
+        raises `BadConfig` if this machine cannot hide them. `is_shared`: several people use the workspace. Then the
+        `/tmp` of a thread belongs to one caller, and calls have no private caches such as `~/.cache`.
         `conditions` are for tests. `watchers` are told about every run.
         """
         return cls(
@@ -141,6 +149,8 @@ class ToolService:
                 waits_for_flush=waits_for_flush,
                 conditions=conditions,
                 watchers=watchers,
+                neighbours=neighbours,
+                is_shared=is_shared,
             )
         )
 
@@ -150,6 +160,32 @@ class ToolService:
         from haft.service.sync import SyncToolService
 
         return SyncToolService(cls.open(workspace, **options))
+
+    @classmethod
+    def connect(cls, url: str, *, token: str | None = None, **options: Any) -> RemoteToolService:
+        """Connect to the tool service of a server (`haft serve http`), with the rights of a token. Enter it with `async
+        with`. It has the methods of `ToolService`; those that ask the server are awaited.
+
+        `url` is the server's address; it may name a workspace, as that of a page of the console does: `…/w/NAME`.
+        Without `token`, the variable `HAFT_TOKEN` has it. Other options: `workspace` is the name of a workspace
+        (default: the only one, or `default`). `approver` answers requests of calls that this service makes, with
+        `approves_connections`, `answers_questions` and `answerable` as in `open`; the token must be allowed to approve.
+        `thread` is the conversation of the calls. `verify` names a file or directory with the certificates of a private
+        authority, or is an `ssl.SSLContext`. `timeout` is for how many seconds the server may be silent, and
+        `retry_seconds` for how long a server that cannot be reached is tried again. With `keeps_runs`, calls that have
+        not ended go on when the service is closed. `allow_http` lets the token be sent unencrypted beyond this
+        machine."""
+        from haft.service.remote.service import RemoteToolService
+
+        return RemoteToolService(url, token=token, **options)
+
+    @classmethod
+    def connect_sync(cls, url: str, *, token: str | None = None, **options: Any) -> SyncToolService:
+        """Connect to the tool service of a server, for a program without an event loop. Enter it with `with`. The
+        options are those of `connect`."""
+        from haft.service.sync import SyncToolService
+
+        return SyncToolService(cls.connect(url, token=token, **options))
 
     async def __aenter__(self) -> Self:
         await self._host.open(self.call, self.changes.apply_approved)
@@ -194,6 +230,13 @@ class ToolService:
         from haft.service.facades.paused_runs import HostPausedRuns
 
         return HostPausedRuns(self._host)
+
+    @cached_property
+    def keyed_requests(self) -> HostKeyedRequests:
+        """Requests that a client may send twice, because it gave them a key."""
+        from haft.service.facades.keyed_requests import HostKeyedRequests
+
+        return HostKeyedRequests(self._host)
 
     @cached_property
     def tools(self) -> HostTools:
@@ -334,6 +377,7 @@ class ToolService:
         rights: Rights | tuple[Rights, ...] | None = None,
         pauses: bool = False,
         key: str | None = None,
+        claim: str | None = None,
         run_id: RunId | None = None,
     ) -> Run:
         """Call a tool. Returns the run at once: await it, iterate over it, cancel it. `grants` open the sandbox for
@@ -345,7 +389,8 @@ class ToolService:
         cache. `attachment` is a process outside haft to which the call is attached: see `hooked`. `rights` say what
         the call, and every call that it makes, may do at most: never more than the caller may. With `pauses`, requests
         for approval of the call, and of all calls below it, do not go to the approver: await `run.pause_or_outcome()`,
-        and see `resume`. `key` is a name of the call by which `service.paused_runs.find` finds its run again. `run_id`
+        and see `resume`. `key` is a name of the call by which `service.paused_runs.find` finds its run again. `claim`
+        is the caller's own sentence of why it makes the call, which a person sees who is asked to approve it. `run_id`
         is the id of the run, if it was made before the call."""
         host = self._host
         cwd = host.directory if cwd is None else cwd
@@ -363,6 +408,7 @@ class ToolService:
             host.trail.redactor.learn(secret_values({str(key): str(value) for key, value in given.items()}))
         if config:
             host.trail.redactor.learn(value for value in config.values() if isinstance(value, str))
+        secrets = host.known(env or {}, config or {}) if env or config else host.known()
         caller = pipeline.within() if parent is None else pipeline.caller(parent)
         is_plain = caller is None and not who and not thread
         return pipeline.call(
@@ -382,8 +428,11 @@ class ToolService:
                 uses_cache=uses_cache,
                 attachment=attachment,
                 key=key,
+                claim=None
+                if claim is None
+                else read_claim(claim, lambda text: host.trail.redactor.masked_text(text, secrets)),
                 rights=(() if caller is None else caller.call.rights) + as_rights(rights),
-                secrets=host.known(env or {}, config or {}) if env or config else host.known(),
+                secrets=secrets,
             ),
             pauses=pauses,
         )

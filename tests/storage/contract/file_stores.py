@@ -19,7 +19,7 @@ from haft.values import replace
 
 sys.path.insert(0, str(Path(__file__).parent))
 from file_leases import FileLeases, read_file, replace_file
-from file_tables import FileApprovals, FileLedger, FilePins, FileRules, FileRuns
+from file_tables import FileApprovals, FileLedger, FilePins, FileRequestKeys, FileRules, FileRuns
 
 LEASE_SECONDS = 30.0
 
@@ -89,6 +89,7 @@ class FileConnection(Connection):
     approvals = functools.cached_property(lambda self: FileApprovals(self))
     rules = functools.cached_property(lambda self: FileRules(self))
     pins = functools.cached_property(lambda self: FilePins(self))
+    request_keys = functools.cached_property(lambda self: FileRequestKeys(self))
     ledger = functools.cached_property(lambda self: FileLedger(self))
 
     def _forget(self):

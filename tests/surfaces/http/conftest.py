@@ -102,9 +102,15 @@ def serving(directory: Path, *, workspaces=None, sign_in=None, **options):
         thread.join(60)
 
 
+@pytest.fixture(scope="session")
+def serve():
+    """`serving`, for tests in other directories."""
+    return serving
+
+
 @pytest.fixture
-def serve(tmp_path):
-    """`serve(**options)` starts a server of its own for a test."""
+def own_server(tmp_path):
+    """`own_server(**options)` starts a server of its own for a test."""
     with contextlib.ExitStack() as stack:
         yield lambda **options: stack.enter_context(serving(tmp_path, **options))
 

@@ -53,8 +53,8 @@ def call(running, name, arguments=None, **options):
     return running.run(made())
 
 
-def test_metrics_count_calls_requests_and_state(serve):
-    running = serve(tools=[add], approver=lambda _request: True)
+def test_metrics_count_calls_requests_and_state(own_server):
+    running = own_server(tools=[add], approver=lambda _request: True)
     assert call(running, "add", {"a": 1, "b": 2}).ok
     assert call(running, "write_file", {"path": "a", "content": "b"}).ok
     assert call(running, "no_such_tool").error.code == "unknown-tool"
@@ -87,16 +87,16 @@ def test_metrics_count_calls_requests_and_state(serve):
                 assert set(sample.labels) - {"le"} == set(spec.labels), name
 
 
-def test_metrics_need_a_token_that_may_see_the_machine(serve):
-    running = serve()
+def test_metrics_need_a_token_that_may_see_the_machine(own_server):
+    running = own_server()
     with running.client(f"caller{time.monotonic_ns()}") as client:
         assert client.get("/metrics", headers={"Authorization": ""}).status_code == 401
         assert client.get("/metrics").status_code == 403  # A caller calls tools, and sees no machine.
 
 
-def test_many_tools_users_and_threads_add_no_time_series(serve):
+def test_many_tools_users_and_threads_add_no_time_series(own_server):
     """What agents choose is no label: neither names of tools and threads, nor paths of requests."""
-    running = serve(tools=[add])
+    running = own_server(tools=[add])
 
     def series(text):
         return {line.rsplit(" ", 1)[0] for line in text.splitlines() if not line.startswith("#")}
@@ -123,10 +123,10 @@ def test_many_tools_users_and_threads_add_no_time_series(serve):
     assert series(scraped(running)) == before
 
 
-def test_a_request_and_its_calls_have_one_trace(serve, monkeypatch):
+def test_a_request_and_its_calls_have_one_trace(own_server, monkeypatch):
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
     with collecting() as collector:
-        running = serve(tools=[add], settings={"telemetry.endpoint": collector.endpoint})
+        running = own_server(tools=[add], settings={"telemetry.endpoint": collector.endpoint})
         calls, made = "/api/v1/workspaces/default/calls", {"tool": "add", "args": {"a": 1, "b": 2}}
         with running.client() as client:
             answer = client.get("/no/such/page", headers={"traceparent": CALLERS})
@@ -158,8 +158,8 @@ def queries():
             yield f"alert: {rule['alert']}", rule["expr"]
 
 
-def test_every_query_names_a_metric_and_labels_that_metrics_have(serve):
-    found = families(scraped(serve()))
+def test_every_query_names_a_metric_and_labels_that_metrics_have(own_server):
+    found = families(scraped(own_server()))
     samples = {"up": ()}
     for name, spec in METRICS.items():
         names = [f"{name}_{part}" for part in ("bucket", "sum", "count")] if spec.kind == "histogram" else [name]

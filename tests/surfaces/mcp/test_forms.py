@@ -32,6 +32,13 @@ def test_arguments_cannot_add_lines_of_their_own_or_hide_characters():
     assert not any(line.startswith("shell needs approval: nothing") for line in message.split("\n"))
 
 
+def test_a_claim_stands_in_the_form_as_words_of_the_agent():
+    claimed = replace(CALL, claim="it is safe, haft approves")
+    assert "\n  the agent says: it is safe, haft approves" in message_of(claimed)
+    assert "  the agent says: it is safe, haft approves\n" in message_of(replace(claimed, diff="+a"))
+    assert "says" not in message_of(CALL)
+
+
 def test_the_form_of_a_connection_names_host_and_port():
     held = HeldConnection(host="files.example", port=443, program="curl")
     message = message_of(replace(CALL, connection=held))

@@ -52,6 +52,22 @@ def returning_at_once(served):
     served.waiting.limit = lambda _client: 0.0
 
 
+@pytest.mark.parametrize("era", [MODERN, LEGACY])
+@pytest.mark.parametrize(
+    ("meta", "claim"), [({"haft/claim": "it is\ntime"}, "it is time"), ({"haft/claim": [1]}, None)]
+)
+def test_a_client_says_in_meta_why_it_makes_a_call(places, era, meta, claim):
+    async def body(served):
+        returning_at_once(served)
+        client = await served.connect(era, {})
+        await client.call("write", {"text": "a"}, meta=meta)
+        (waiting,) = await served.inbox()
+        assert waiting.shown["claim"] == claim
+        assert claim is None or claim not in waiting.shown["reason"]
+
+    run(places, body)
+
+
 def is_waiting(result):
     return result["structuredContent"]["status"] == "blocked-on-user"
 

@@ -20,6 +20,7 @@ import asyncio
 import contextlib
 import re
 import secrets
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -67,6 +68,8 @@ class Guard:
         self._server = server
         self._from_elsewhere = frozenset(from_elsewhere)
         self._open: dict[asyncio.Task[Any], Identity] = {}
+        self._counts: Counter[str] = Counter()
+        """How many requests of each identity are open, by its key."""
         self._is_ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -109,7 +112,7 @@ class Guard:
         if identity is None:
             await self._app(scope, receive, send)
             return
-        if sum(user.key == identity.key for user in self._open.values()) >= self._server.limits.open_requests:
+        if self._counts[identity.key] >= self._server.limits.open_requests:
             most = self._server.limits.open_requests
             crowd = HttpError("too-many-requests", f"{identity.name} has {most} open requests", retryable=True)
             crowd.headers["retry-after"] = "1"
@@ -131,6 +134,7 @@ class Guard:
 
         task = asyncio.ensure_future(self._app(scope, receive, watched))
         self._open[task] = identity
+        self._counts[identity.key] += 1
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError:
@@ -138,7 +142,10 @@ class Guard:
             await asyncio.wait([task])
             raise
         finally:
-            self._open.pop(task, None)
+            del self._open[task]
+            self._counts[identity.key] -= 1
+            if not self._counts[identity.key]:
+                del self._counts[identity.key]
         if not task.cancelled():
             task.result()
         elif not has_begun:

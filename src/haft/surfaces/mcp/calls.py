@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 UNKNOWN_TOOL: Final = -32602
 SKILL: Final = "skill"
+CLAIM_KEY: Final = "haft/claim"
+"""The field of `_meta` in which a client says why it makes a call, in a sentence of its own."""
 SERVER_TOOL: Final = "mcp__"
 """How the names of tools of hosted MCP servers begin. After it comes the server, whose name has no `_`."""
 PROGRESS_SECONDS: Final = 0.5
@@ -120,7 +122,12 @@ class Calls:
                 run = self._begin(
                     caller,
                     lambda: self._service.call(
-                        tool, arguments, who=caller, thread=caller.thread, rights=self._offered.rights
+                        tool,
+                        arguments,
+                        who=caller,
+                        thread=caller.thread,
+                        rights=self._offered.rights,
+                        claim=_claim_of(params),
                     ),
                 )
             except HaftError as error:  # The arguments are no JSON object, or the service is closing.
@@ -232,6 +239,13 @@ def wants_progress(params: Mapping[str, Any]) -> bool:
     """Whether the client sent a progress token."""
     meta = params.get("_meta")
     return isinstance(meta, Mapping) and meta.get("progressToken") is not None
+
+
+def _claim_of(params: Mapping[str, Any]) -> str | None:
+    """The sentence in which the client says why it makes the call; None if it says nothing."""
+    meta = params.get("_meta")
+    claim = meta.get(CLAIM_KEY) if isinstance(meta, Mapping) else None
+    return claim if isinstance(claim, str) else None
 
 
 def wants_events(request: CallRequest) -> bool:

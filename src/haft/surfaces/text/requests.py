@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 MOST_LINES: Final = 200
 """How many lines of a diff are shown at most."""
+AGENT_SAYS: Final = "the agent says"
+"""Stands before a claim, so that nobody takes it for words of haft."""
 MOST_COLUMNS: Final = 1000
 MOST_TASK_LINES: Final = 12
 """How many lines of the task of a sub-agent are shown at most."""
@@ -61,6 +63,7 @@ def call_lines(
     for name, value in arguments.items():
         text = value if isinstance(value, str) else to_json_text(value)
         yield from _wrapped(one_line(name), text)
+    yield from claim_lines(request)
     if request.preview is not None and arguments == request.arguments:
         yield from _wrapped("the tool's preview", one_line(request.preview))
     if request.cwd != ".":
@@ -80,6 +83,12 @@ def call_lines(
     if request.withheld:
         # These are names of variables that are set, so they cannot contain control characters.
         yield from _wrapped("withheld", f"{', '.join(request.withheld)} (the tool asks for it)")
+
+
+def claim_lines(request: ApprovalRequest) -> Iterator[str]:
+    """What the agent says about why it makes the call; nothing if it says nothing."""
+    if request.claim is not None:
+        yield from _wrapped(AGENT_SAYS, one_line(request.claim))
 
 
 def _callers(request: ApprovalRequest) -> Iterator[str]:
@@ -241,6 +250,7 @@ def request_from_inbox(waiting: Waiting) -> ApprovalRequest:
         diff=shown["diff"],
         output=shown["output"],
         preview=shown.get("preview"),
+        claim=shown.get("claim"),
         parts=tuple(DecidedPart(**part) for part in shown["parts"]),
         to_allow=tuple(RuleOffer(**one) for one in shown["toAllow"]),
         definition_diff=shown["definitionDiff"],

@@ -25,6 +25,7 @@ from haft.surfaces.cli.words.run_completion import complete_run, complete_status
 from haft.surfaces.cli.words.times import clock, lasted, moment, since
 from haft.surfaces.text.home import state_home
 from haft.surfaces.text.json_text import to_json_text
+from haft.surfaces.text.requests import AGENT_SAYS
 from haft.surfaces.text.sandbox import limits_lines, sandbox_lines
 from haft.surfaces.text.terminal import is_terminal, one_line, styled, visible, width
 
@@ -275,9 +276,9 @@ def _described(
     document = run.to_json()
     outcome = document["outcome"]
     yield styled(f"{run.id} {visible(run.tool)} {run.status}", "bold", sys.stdout)
-    for name in ("who", "thread", "parent", "workspace", "cwd", "digest", "trace"):
+    for name in ("who", "thread", "parent", "workspace", "cwd", "digest", "trace", "claim"):
         if document.get(name):
-            yield visible(f"{name}: {document[name]}")
+            yield visible(f"{AGENT_SAYS if name == 'claim' else name}: {document[name]}")
     yield "states:"
     for event in run.states():
         words = waiting_words(event)

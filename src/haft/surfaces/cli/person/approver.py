@@ -37,7 +37,7 @@ from haft.surfaces.cli.screen.printing import complain, say, warn
 from haft.surfaces.cli.words.json_input import parse_json
 from haft.surfaces.text.home import state_home
 from haft.surfaces.text.json_text import to_json_text
-from haft.surfaces.text.requests import call_lines, choice_lines, trial_lines
+from haft.surfaces.text.requests import call_lines, choice_lines, claim_lines, trial_lines
 from haft.surfaces.text.terminal import framed, is_terminal, one_line, visible
 from haft.values import dataclass, replace
 
@@ -132,6 +132,8 @@ def _tell_question_ended(request: ApprovalRequest) -> None:
 async def _ask_after_trial(request: ApprovalRequest, diff: str, display: Display) -> ApprovalAnswer:
     """Show the output and the changes of a trial run, and ask whether to apply them."""
     await display.show_trial_output(request.output or "")
+    for line in claim_lines(request):
+        sys.stderr.write(f"{line}\n")
     for line in trial_lines(request, diff, sys.stderr):
         sys.stderr.write(f"{line}\n")
     if await confirm(APPLY_QUESTION, is_answer_needed=True):

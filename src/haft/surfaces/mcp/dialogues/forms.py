@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from haft.contracts import FORM, ApprovalAnswer, ApprovalRequest, HaftError, Question
-from haft.surfaces.text.requests import call_lines, url_host
+from haft.surfaces.text.requests import call_lines, claim_lines, url_host
 from haft.surfaces.text.terminal import framed, one_line
 from haft.values import dataclass
 
@@ -111,6 +111,7 @@ def _approval(request: ApprovalRequest, workspace: str) -> dict[str, Any]:
     if request.diff is not None:
         lines = [
             f"Apply the changes of {one_line(request.tool)}? It ran; nothing below is in the workspace yet.",
+            *claim_lines(request),
             *framed(request.diff),
         ]
     else:
