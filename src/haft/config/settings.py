@@ -20,6 +20,7 @@ from haft.config.values import (
     seconds_by_tool,
     separator,
     separators,
+    served_workspaces,
     table,
     tables,
     temperature,
@@ -295,6 +296,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "Even with `thread`, some calls have their own empty `/tmp`, such as calls that run without approval, and "
         "calls with network that do not have the grant `scratch`.",
         "keeps-less",
+    ),
+    Setting(
+        "sandbox.neighbours",
+        "hidden",
+        one_of("hidden", "visible"),
+        "Whether a call in one workspace of a server sees the server's other workspaces. `hidden`: never, whatever a "
+        "person approves. If this machine cannot hide them, the server does not start. `visible`: calls can read them.",
+        "trusted",
     ),
     Setting(
         "changes.engine",
@@ -699,6 +708,23 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "Which records of the audit log a power failure can destroy. `group`: the records of the last 200 ms. "
         "`full`: no records of calls that had ended.",
         "stays-full",
+    ),
+    Setting(
+        "workspaces",
+        [],
+        served_workspaces,
+        "The workspaces of `haft serve http`, one table `[[workspaces]]` for each: `name` and `path`; `users`, the "
+        "names of those who may enter it (without it, everyone whose roles allow it); and `limits`, a table of limits "
+        "for its calls. Without any, the server has the workspace in which it was started, under the name `default`.",
+        "trusted",
+        variable=False,
+    ),
+    Setting(
+        "server.drain_seconds",
+        30.0,
+        seconds(0),
+        "How long `haft serve http` lets running calls go on when it is told to end. Then it cancels them.",
+        "trusted",
     ),
     Setting(
         "telemetry.traces",

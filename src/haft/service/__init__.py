@@ -83,6 +83,15 @@ if TYPE_CHECKING:
     from haft.service.hooked_calls.variables import environment_key, environment_of
     from haft.service.housekeeping import bounds_of
     from haft.service.inbox import InboxFacade, Reply, answered_by, check_together, to_json
+    from haft.service.listening import (
+        LOOPBACK_NAMES,
+        CannotListen,
+        check_names,
+        is_loopback,
+        listen,
+        place_of,
+        split_address,
+    )
     from haft.service.living_clients import (
         Announcement,
         LivingClient,
@@ -185,6 +194,7 @@ else:
             "inbox": "InboxFacade Reply answered_by check_together to_json",
             "call_arguments": "check_arguments check_form never_granted",
             "reachable_hosts": "Reach network_reach one_host",
+            "listening": "LOOPBACK_NAMES CannotListen check_names is_loopback listen place_of split_address",
             "living_clients": ("Announcement LivingClient announce belongs_to clients_alive refuse_clients"),
             "local_clients": "LocalClients",
             "observed_calls": "Observed ObservedCalls ObservedDecision",

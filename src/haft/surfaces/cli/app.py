@@ -235,7 +235,10 @@ TOOLBOX: Final = LazyGroup(
 SERVE: Final = LazyGroup(
     "serve",
     "Offer the tools to other programs.",
-    {"mcp": ("serve:serve_mcp", "Offer the tools to MCP clients, such as agents.")},
+    {
+        "mcp": ("serve:serve_mcp", "Offer the tools to MCP clients, such as agents."),
+        "http": ("serve:serve_http", "Serve an HTTP API, MCP and the console for people, on one port."),
+    },
 )
 
 STORE: Final = LazyGroup(
