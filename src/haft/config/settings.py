@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Literal, get_args
 
-from haft.config.server_values import oidc
+from haft.config.server_values import oidc, webhooks
 from haft.config.values import (
     agent_types,
     amount,
@@ -20,6 +20,7 @@ from haft.config.values import (
     seconds_by_tool,
     separator,
     separators,
+    served_workspaces,
     table,
     tables,
     temperature,
@@ -295,6 +296,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "Even with `thread`, some calls have their own empty `/tmp`, such as calls that run without approval, and "
         "calls with network that do not have the grant `scratch`.",
         "keeps-less",
+    ),
+    Setting(
+        "sandbox.neighbours",
+        "hidden",
+        one_of("hidden", "visible"),
+        "Whether a call in one workspace of a server sees the server's other workspaces. `hidden`: never, whatever a "
+        "person approves. If this machine cannot hide them, the server does not start. `visible`: calls can read them.",
+        "trusted",
     ),
     Setting(
         "changes.engine",
@@ -693,12 +702,47 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         variable=False,
     ),
     Setting(
+        "server.url",
+        "",
+        text_or_empty,
+        "The address under which people reach `haft serve http`, such as `https://haft.example`, for links in "
+        "messages. Without it, links have the address on which the server listens.",
+        "trusted",
+    ),
+    Setting(
+        "server.webhooks",
+        [],
+        webhooks,
+        "Programs that `haft serve http` tells what happens: one table `[[server.webhooks]]` for each, with `url`, "
+        "`secret`, and, if you want, `name`, `events`, `arguments` and `private`. A server reads this setting only "
+        "from your own file. See [webhooks](../guides/webhooks.md).",
+        "trusted",
+        variable=False,
+    ),
+    Setting(
         "audit.durability",
         "group",
         one_of("group", "full"),
         "Which records of the audit log a power failure can destroy. `group`: the records of the last 200 ms. "
         "`full`: no records of calls that had ended.",
         "stays-full",
+    ),
+    Setting(
+        "workspaces",
+        [],
+        served_workspaces,
+        "The workspaces of `haft serve http`, one table `[[workspaces]]` for each: `name` and `path`; `users`, the "
+        "names of those who may enter it (without it, everyone whose roles allow it); and `limits`, a table of limits "
+        "for its calls. Without any, the server has the workspace in which it was started, under the name `default`.",
+        "trusted",
+        variable=False,
+    ),
+    Setting(
+        "server.drain_seconds",
+        30.0,
+        seconds(0),
+        "How long `haft serve http` lets running calls go on when it is told to end. Then it cancels them.",
+        "trusted",
     ),
     Setting(
         "telemetry.traces",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from haft.contracts import UnknownWorkspace, near_miss
@@ -51,9 +51,18 @@ class ServedWorkspace:
 class ServedWorkspaces:
     """The workspaces of one server. Enter it with `async with`: it opens their services, and closes them."""
 
-    def __init__(self, workspaces: Sequence[NamedWorkspace], **options: Any) -> None:
-        """`options` are those of `ToolService.open`, for each workspace."""
+    def __init__(
+        self,
+        workspaces: Sequence[NamedWorkspace],
+        *,
+        each_with: Callable[[NamedWorkspace], Mapping[str, Any]] | None = None,
+        **options: Any,
+    ) -> None:
+        """`options` are those of `ToolService.open`, for each workspace; `each_with` returns further ones for one.
+        Several workspaces, and those that the configuration gives to some users, are shared by several people, unless
+        `is_shared` says otherwise."""
         self._named = tuple(workspaces)
+        self._each_with = each_with or (lambda _: {})
         self.counts = RunCounts()
         """Counts the calls of all workspaces, for metrics."""
         self._options = {**options, "watchers": (self.counts, *options.get("watchers", ()))}
@@ -69,8 +78,14 @@ class ServedWorkspaces:
         try:
             for each in self._named:
                 limits = {f"limits.{name}": value for name, value in each.limits.items()}
-                settings = {**(self._options.get("settings") or {}), **limits}
-                opening = ToolService.open(each.path, **{**self._options, "settings": settings})
+                options = {
+                    "is_shared": len(self._named) > 1 or bool(each.users),
+                    **self._options,
+                    **self._each_with(each),
+                    "settings": {**(self._options.get("settings") or {}), **limits},
+                    "neighbours": [other.path for other in self._named if other is not each],
+                }
+                opening = ToolService.open(each.path, **options)
                 service = await self._stack.enter_async_context(opening)
                 self._open[each.name] = ServedWorkspace(each.name, service, each.users)
         except BaseException:

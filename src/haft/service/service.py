@@ -107,6 +107,8 @@ class ToolService:
         waits_for_flush: bool = False,
         conditions: Conditions = NO_CONDITIONS,
         watchers: Iterable[RunWatcher] = (),
+        neighbours: Sequence[str | os.PathLike[str]] = (),
+        is_shared: bool = False,
     ) -> ToolService:
         """Make a service. Enter it with `async with`.
 
@@ -123,6 +125,9 @@ class ToolService:
         only applies, drops, undoes or redoes changes, so `workspace` may also be a directory in which no tool can run,
         such as a home directory. `waits_for_flush`: a call ends only when its changes are in the workspace's own files,
         where programs outside of haft see them. Without it, that may take a moment longer if other calls run.
+        `neighbours` are the other workspaces of a server: no call sees them, whatever a person approves. Entering
+        raises `BadConfig` if this machine cannot hide them. `is_shared`: several people use the workspace. Then the
+        `/tmp` of a thread belongs to one caller, and calls have no private caches such as `~/.cache`.
         `conditions` are for tests. `watchers` are told about every run.
         """
         return cls(
@@ -144,6 +149,8 @@ class ToolService:
                 waits_for_flush=waits_for_flush,
                 conditions=conditions,
                 watchers=watchers,
+                neighbours=neighbours,
+                is_shared=is_shared,
             )
         )
 

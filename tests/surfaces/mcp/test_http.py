@@ -21,7 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from haft.contracts import BadUsage, Principal
-from haft.service import Filter, StateHome, Tokens, clients_alive, open_history
+from haft.service import CannotListen, Filter, StateHome, Tokens, clients_alive, open_history
 from haft.surfaces.mcp.over_http import app as served_http
 
 PERSON = Principal("ana")
@@ -403,6 +403,6 @@ def test_a_name_with_a_port_or_a_pattern_is_refused(name):
 
 def test_a_port_in_use_is_said_with_what_to_do():
     with served_http.listen("127.0.0.1", 0) as taken:
-        with pytest.raises(served_http.CannotListen) as raised:
+        with pytest.raises(CannotListen) as raised:
             served_http.listen("127.0.0.1", taken.getsockname()[1])
     assert "cannot listen on 127.0.0.1:" in str(raised.value) and "another port" in raised.value.hint

@@ -69,6 +69,13 @@ class HostRuns:
         """The name of this host, which runs have while they are its own."""
         return self._host.lease.host
 
+    @property
+    def busy(self) -> int:
+        """How many runs of this host are at work, or will be without anyone doing anything. Those that wait for a
+        person are not."""
+        pipeline = self._host.pipeline
+        return 0 if pipeline is None else sum(run.status != "blocked-on-user" for run in pipeline.live.values())
+
     def listen(self, listener: Callable[[Entry], None]) -> Callable[[], None]:
         """Tell `listener` each run of this host whenever it was saved. Returns the function that ends this."""
         self._host.running()

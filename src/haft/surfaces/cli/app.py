@@ -235,7 +235,10 @@ TOOLBOX: Final = LazyGroup(
 SERVE: Final = LazyGroup(
     "serve",
     "Offer the tools to other programs.",
-    {"mcp": ("serve:serve_mcp", "Offer the tools to MCP clients, such as agents.")},
+    {
+        "mcp": ("serve:serve_mcp", "Offer the tools to MCP clients, such as agents."),
+        "http": ("serve:serve_http", "Serve an HTTP API, MCP and the console for people, on one port."),
+    },
 )
 
 STORE: Final = LazyGroup(
@@ -244,6 +247,9 @@ STORE: Final = LazyGroup(
     {
         "show": ("store:show_store", "Show how much disk space the stored data uses, and how many runs can be undone."),
         "prune": ("store:prune_store", "Delete old stored data."),
+        "backup": ("backup:backup_store", "Copy the whole state home, while hosts run."),
+        "restore": ("backup:restore_store", "Make the state home of a backup."),
+        "verify": ("backup:verify_stored", "Check the whole state home."),
     },
 )
 

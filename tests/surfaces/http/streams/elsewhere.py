@@ -7,10 +7,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from talking import talk  # noqa: E402  found beside this program
+from talking import talk
 
-from haft.contracts import Principal  # noqa: E402
-from haft.service import ToolService  # noqa: E402
+from haft.contracts import Principal
+from haft.service import ToolService
 
 
 async def main(workspace: str, home: str, script: str) -> None:

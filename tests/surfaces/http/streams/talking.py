@@ -1,5 +1,5 @@
-"""A tool that says what its script says, and a reader of event streams. The script goes on when a file exists, so that a
-test decides what happens first."""
+"""A tool that says what its script says, and a reader of event streams. The script goes on when a file exists, so that
+a test decides what happens first."""
 
 import asyncio
 import json

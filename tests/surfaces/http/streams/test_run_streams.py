@@ -1,4 +1,4 @@
-"""The stream of one run: the numbers that every observer sees, live, later, resumed anywhere, and from other processes."""
+"""The stream of one run: the numbers that every observer sees; live, later, resumed anywhere, from other processes."""
 
 import json
 import subprocess
@@ -93,7 +93,7 @@ def test_many_readers_that_come_and_go_while_the_run_talks_miss_nothing(running,
             def enough(_event):
                 nonlocal count
                 count += 1
-                return count >= leave_after  # noqa: B023  called within this round
+                return count >= leave_after
 
             mine += listen(client, run, after=mine[-1].id if mine else None, until=enough)
 

@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+from starlette.requests import Request
+
 from haft.contracts import HaftError, UnknownRun
 from haft.surfaces.http.api.ask import Ask
 from haft.surfaces.http.api.endpoint import IN_WORKSPACE, PREFIX
@@ -21,7 +23,6 @@ from haft.surfaces.http.streams.chunks import LARGEST_CHUNK
 from haft.surfaces.http.streams.feed_events import FeedView
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.routing import BaseRoute
 
     from haft.surfaces.http.asgi import Message, Receive, Scope, Send
@@ -58,8 +59,6 @@ class _StreamRoute:
         self._opened = opened
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        from starlette.requests import Request
-
         request = Request(scope, receive)
         try:
             stream = await self._open(request)

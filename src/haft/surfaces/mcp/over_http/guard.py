@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
-from haft.service import DEFAULT_NAME
+from haft.service import DEFAULT_NAME, LOOPBACK_NAMES
 from haft.surfaces.mcp.callers import SCOPE_KEY, SESSION_HEADER
 from haft.surfaces.mcp.offers.offered_tools import ONLY_TOOLS
 
@@ -41,7 +41,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Meet = Callable[[str, str, int], Awaitable[None]]
 """Called before each request, with the name of the client, and with the address and port it connects from."""
 
-LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _AUTHORITY: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _SAME_SITE: Final = frozenset({b"same-origin", b"none"})
@@ -61,10 +60,12 @@ class HttpGuard:
         *,
         names: Iterable[str] = LOOPBACK_NAMES,
         meet: Meet | None = None,
+        workspace: str = DEFAULT_NAME,
     ) -> None:
         """`names`: the host names under which this server is reached. Any port will do, because ports can be
-        forwarded. `meet` gets to know each client."""
+        forwarded. `meet` gets to know each client. `workspace` is the name that the workspace has for tokens."""
         self._meet = meet
+        self._workspace = workspace
         self._app = app
         self._tokens = tokens
         self._names = frozenset(name.lower() for name in names)
@@ -89,7 +90,7 @@ class HttpGuard:
             await _refuse(send, 401, "this server needs a valid token: send `Authorization: Bearer TOKEN`")
             return
         identity = token.identity()
-        if not identity.may("call-tools") or not identity.may_enter(DEFAULT_NAME):
+        if not identity.may("call-tools") or not identity.may_enter(self._workspace):
             await _refuse(send, 403, "this token is not for calling tools in this workspace")
             return
         ONLY_TOOLS.set(identity.tools)  # For this request: the server runs each in a context of its own.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from haft.contracts import BadUsage, RunId, UnknownTool
 from haft.service import RunRecord, read_calls
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
         Outcome,
     )
 
+RESUMED: Final = "http"
+"""The key of the calls that the next server goes on with, if they wait for a person when this one ends."""
+
 
 async def call_tool(ask: Ask, given: CallGiven) -> Outcome:
     """Call a tool, and wait for the end of the call as long as the request says. If the client goes away meanwhile, the
@@ -41,13 +44,15 @@ def start_call(ask: Ask, given: CallGiven, run_id: RunId | None = None) -> Run:
         above = ask.service.runs.live(given.parent)
         if above is None or above.call.who != ask.identity.name:
             raise BadUsage(f"`{given.parent}` cannot be the parent of a call: it is not a live run of yours")
+    is_resumed = ask.server.resumes and not given.pauses  # A client that asks for a pause goes on with it itself.
     return ask.service.call(
         given.tool,
         given.args,
         **_options(ask, given),
         parent=given.parent,
         trial=given.trial,
-        pauses=given.pauses,
+        pauses=given.pauses or is_resumed,
+        key=RESUMED if is_resumed else None,
         run_id=run_id,
     )
 

@@ -121,11 +121,16 @@ async def examine(ask: Ask, _given: Nothing) -> Checks:
 
 async def show_store(ask: Ask, _given: Nothing) -> StoreAnswer:
     """The disk space that outputs and earlier contents of files use."""
+    places = _places(ask)
 
     def read() -> StoreAnswer:
         store = StoreFacade(ask.server.home, bounds_of(load_config(None, os.environ), os.environ))
         try:
-            return {"usage": store.measure().to_json()}
+            usage = store.measure().to_json()
+            if places is not None:
+                for name in ("workspaces", "held"):
+                    usage[name] = [each for each in usage[name] if each["workspace"] in places]
+            return {"usage": usage}
         finally:
             store.close()
 

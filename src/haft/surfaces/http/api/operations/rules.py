@@ -7,7 +7,7 @@ import os
 import tomllib
 from typing import TYPE_CHECKING, Any, cast
 
-from haft.contracts import BadUsage
+from haft.contracts import BadConfig, BadUsage
 from haft.service import (
     ConfigFile,
     RuleChanges,
@@ -73,9 +73,8 @@ async def add_rule(ask: Ask, given: AddRuleGiven) -> RuleChange:
     specs = [each.spec for each in ask.service.tools(all=True)]
     rules = _changes(ask)
     in_workspace = given.place == "workspace"
-    return _changed(
-        await asyncio.to_thread(rules.add, given.rule, specs, in_workspace=in_workspace, is_first=given.first)
-    )
+    table = given.rule.model_dump(exclude_none=True)
+    return _changed(await asyncio.to_thread(rules.add, table, specs, in_workspace=in_workspace, is_first=given.first))
 
 
 async def remove_rule(ask: Ask, given: RemoveRuleGiven) -> RuleChange:
@@ -88,7 +87,10 @@ async def replay_rules(ask: Ask, given: ReplayGiven) -> Replay:
     rules = None
     if given.rules is not None:
         file = ConfigFile("haft.toml", given.rules.encode(), "the given rules")
-        rules = await asyncio.to_thread(rules_in, file, ask.here.path, os.environ)
+        try:
+            rules = await asyncio.to_thread(rules_in, file, ask.here.path, os.environ)
+        except BadConfig as error:  # The request is wrong, and not the configuration of the server.
+            raise BadUsage(error.message, hint=error.hint) from error
     return cast("Replay", (await replayed(ask.service, rules, given.limit)).to_json())
 
 
