@@ -298,6 +298,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "keeps-less",
     ),
     Setting(
+        "sandbox.neighbours",
+        "hidden",
+        one_of("hidden", "visible"),
+        "Whether a call in one workspace of a server sees the server's other workspaces. `hidden`: never, whatever a "
+        "person approves. If this machine cannot hide them, the server does not start. `visible`: calls can read them.",
+        "trusted",
+    ),
+    Setting(
         "changes.engine",
         "auto",
         one_of(*CHANGES_ENGINES),

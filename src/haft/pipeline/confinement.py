@@ -7,6 +7,7 @@ more grants. In that case, every path that was granted before must still be the 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -29,14 +30,27 @@ from haft.sandbox import Sandbox
 class Confinements:
     """Resolves the confinements of a host's calls."""
 
-    def __init__(self, sandbox: Sandbox, may_ask: Callable[[Run], Awaitable[bool]], limits: Limits) -> None:
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        may_ask: Callable[[Run], Awaitable[bool]],
+        limits: Limits,
+        *,
+        is_shared: bool = False,
+    ) -> None:
         """`may_ask` says whether a person is asked about connections of a run to hosts that were not granted. `limits`
-        are those of the host."""
+        are those of the host. `is_shared`: several people use the workspace, so the `/tmp` of a thread belongs to one
+        caller."""
+        self._is_shared = is_shared
         self._limits = limits
         self._sandbox = sandbox
         self._may_ask = may_ask
         self._of_sessions: dict[str, Confinement] = {}
         """The latest confinement of each session tool, by the name of the tool."""
+
+    def _scratch_of(self, call: Call) -> str | None:
+        thread = thread_of(call)
+        return thread if thread is None or not self._is_shared else scratch_name(call, thread)
 
     async def of(self, run: Run) -> Confinement:
         """The confinement of a call's processes. Raises `Conflict` if a granted path was replaced since a person saw
@@ -45,7 +59,7 @@ class Confinements:
         if spec.hosting == "session":
             basis: Any = spec.grants | grants_of(run.call) if needs_own_process(run) else spec.grants
         else:
-            thread = None if spec.hosting == "in-process" else thread_of(run.call)
+            thread = None if spec.hosting == "in-process" else self._scratch_of(run.call)
             basis = (
                 decision.profile, grants_of(run.call), decision.neutral, decision.unasked, decision.activated, thread,
                 await self._may_ask(run),
@@ -107,6 +121,12 @@ def hosting_of(run: Run) -> Hosting:
 def thread_of(call: Call) -> str | None:
     """The thread whose `/tmp` a call may see; None for a trial run, which nobody has approved yet."""
     return None if call.decision is None or call.decision.action == "try" else call.thread
+
+
+def scratch_name(call: Call, thread: str) -> str:
+    """The name under which a thread keeps its `/tmp`, if several people use the workspace: another caller who names
+    the same thread gets another `/tmp`."""
+    return json.dumps([call.principal.kind, call.who, thread])
 
 
 def grants_of(call: Call) -> Grants:

@@ -188,6 +188,8 @@ class Dependencies:
     """`ToolService.call`, for tools that call other tools."""
     apply_approved: ApplyApproved
     """Applies a part of the changes of a trial run."""
+    is_shared: bool = False
+    """Whether several people use the workspace, who do not see each other's `/tmp`."""
     conditions: Conditions = NO_CONDITIONS
     """What a test changes."""
     watcher: RunWatcher | None = None
@@ -273,7 +275,9 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
     )
     tool_questions = Questions(broker, dependencies.answerable, dependencies.wait_seconds)
     questions = ConnectionQuestions(broker, dependencies.save_approval, dependencies.network_ask_seconds)
-    confinements = Confinements(dependencies.sandbox, questions.may_ask, dependencies.limits)
+    confinements = Confinements(
+        dependencies.sandbox, questions.may_ask, dependencies.limits, is_shared=dependencies.is_shared
+    )
 
     def how_to_connect(run: Run, grant: str) -> str:
         return dependencies.sandbox.how_to_connect(grant, run.call.confinement)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from haft.sandbox.environment import NETWORK_VARIABLES, safe_path
     from haft.sandbox.helper_requests import OWN_PLACES
     from haft.sandbox.identities import with_parents
+    from haft.sandbox.neighbours import check_apart
     from haft.sandbox.package_indexes import TOOLS, Tool, package_index_hosts
     from haft.sandbox.sandbox import IN_PROCESS, REMOTE, Mode, Sandbox
     from haft.sandbox.site import CACHES, Site, can_be_hidden, home_of, needed
@@ -36,6 +37,7 @@ else:
             "identities": "with_parents",
             "package_indexes": "TOOLS Tool package_index_hosts",
             "sandbox": "IN_PROCESS Mode REMOTE Sandbox",
+            "neighbours": "check_apart",
             "site": "CACHES Site can_be_hidden home_of needed",
             "helper_requests": "OWN_PLACES",
             "thread_scratch": "IDLE_SECONDS Removed ThreadScratch not_found "

@@ -84,6 +84,8 @@ class GrantResolver:
                 f"`{pattern}` cannot be granted: haft keeps its own state in {state_home}",
                 hint="grant a directory beside it, or move the state with HAFT_HOME",
             )
+        if is_below(real, self._site().neighbours):
+            raise BadUsage(f"`{pattern}` cannot be granted: it belongs to another workspace of this server")
         if is_below(real, OWN_TO_EACH):
             raise BadUsage(f"`{pattern}` cannot be granted: each call has its own {real[:5].rstrip('/')}")
         if is_below(real, self._site().mask):

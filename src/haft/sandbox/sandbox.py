@@ -96,18 +96,24 @@ class Sandbox:
         *,
         never_network: bool = False,
         keeps_scratch: bool = False,
+        neighbours: Sequence[str] = (),
+        has_caches: bool = True,
         on_unfit: Callable[[str, str, str], None] = lambda _name, _version, _why: None,
         stand_ins: StandIns | None = None,
     ) -> None:
         """`layers` returns the directory for the layers of calls, or None if calls have no layers; it is called when
         the first call needs it. `never_network`: no grant opens the network, and nothing runs if this machine cannot
-        close the network. `keeps_scratch`: threads keep their `/tmp`. `on_unfit` is called with the name and version of
-        a program that cannot be kept loaded, and the reason. `stand_ins`: see `Conditions`."""
+        close the network. `keeps_scratch`: threads keep their `/tmp`. `neighbours` are the server's other workspaces,
+        which no call sees. `has_caches`: whether calls get the private caches of the workspace. `on_unfit` is called
+        with the name and version of a program that cannot be kept loaded, and the reason. `stand_ins`: see
+        `Conditions`."""
         self._never_network = never_network
         self._workspace = os.path.realpath(workspace)
         self.scratch = ThreadScratch(state_home, self._workspace) if keeps_scratch else None
         """The `/tmp` directories of threads; None if every call has its own `/tmp`."""
         self._state_home = state_home
+        self._neighbours = tuple(neighbours)
+        self._has_caches = has_caches
         self._env = dict(env)
         self._host = env
         """The host's live environment, unlike the copy in `_env`: granted variables get their current values."""
@@ -143,7 +149,9 @@ class Sandbox:
     @property
     def site(self) -> Site:
         if self._site is None:
-            self._site = survey(self._workspace, self._state_home, self._env)
+            self._site = survey(
+                self._workspace, self._state_home, self._env, self._neighbours, has_caches=self._has_caches
+            )
         return self._site
 
     def begin(self) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import pwd
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from haft.contracts import StandIns
 from haft.files import CACHES as CACHES
 from haft.files import first_line, interpreter_of, secrets_of_root, shareable_gitconfig
 from haft.sandbox.environment import safe_path
+from haft.sandbox.neighbours import places_of
 from haft.sandbox.toolchains import is_below, outermost, toolchains
 from haft.values import dataclass
 
@@ -62,6 +63,8 @@ class Site:
     """The directory of the workspace's repository, if the workspace is a worktree of a repository elsewhere."""
     is_writable: bool
     """Whether the workspace's mount is writable on the host."""
+    neighbours: tuple[str, ...] = ()
+    """The places of the server's other workspaces: no call sees them."""
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -102,15 +105,24 @@ class Site:
         }
 
     def _private(self, layers: str | None) -> list[str]:
-        """haft's own directories, which no call sees."""
-        own = [self.state_home] if os.path.isdir(self.state_home) else []
+        """haft's own directories, and the server's other workspaces, which no call sees."""
+        own = [*self.neighbours]
+        own += [self.state_home] if os.path.isdir(self.state_home) else []
         if layers is not None and not is_below(os.path.realpath(layers), (os.path.realpath(self.state_home),)):
             own.append(os.path.dirname(os.path.realpath(layers)))
         return own
 
 
-def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
-    """Gather the facts about this machine."""
+def survey(
+    workspace: str,
+    state_home: str,
+    env: Mapping[str, str],
+    neighbours: Sequence[str] = (),
+    *,
+    has_caches: bool = True,
+) -> Site:
+    """Gather the facts about this machine. `neighbours` are the server's other workspaces. `has_caches`: whether calls
+    get the private caches of the workspace."""
     root = os.path.realpath(workspace)
     home = home_of(env)
     homes = [path for path in dict.fromkeys((*HOMES, home, *registered_home())) if can_be_hidden(path)]
@@ -126,7 +138,11 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
     hidden = tuple(hide)
     repository = repository_of(root)
     mounted = tuple(path for path in _mounted_in(SEEN) if not is_below(path, (root,)))
+    closed = places_of(neighbours)
     found = toolchains(safe_path(env.get("PATH", ""), root), hidden, homes, lambda path: _is_system(path, mounted))
+    found = [path for path in found if not is_below(os.path.realpath(path), closed)]
+    if repository is not None and is_below(repository, closed):
+        repository = None
     pythons = [path for place in environments_in(root, env) for path in interpreter_of(place, env)]
     own = [path for path in (*needed(root), *pythons, *([repository] if repository else [])) if path != "/"]
     show = _shown([*own, *found], hide, hidden)
@@ -142,9 +158,10 @@ def survey(workspace: str, state_home: str, env: Mapping[str, str]) -> Site:
         mask=tuple(secrets_of_root()),
         state_home=os.path.realpath(state_home),
         files=_files(home, hide, env),
-        caches=tuple(_caches(root, state_home, home, hide, show)),
+        caches=tuple(_caches(root, state_home, home, hide, show)) if has_caches else (),
         repository=repository,
         is_writable=not os.statvfs(root).f_flag & os.ST_RDONLY,
+        neighbours=closed,
     )
 
 

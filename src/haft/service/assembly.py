@@ -40,7 +40,7 @@ from haft.pipeline import ApplyApproved, Dependencies, Footprints, Pipeline, Run
 from haft.policy import Environments, PolicyEngine, Rule
 from haft.registry import Catalogue
 from haft.runs import History, Journal, KeptOutput, RunRecord, RunWriter, journal_paths
-from haft.sandbox import Sandbox, safe_path
+from haft.sandbox import Sandbox, check_apart, safe_path
 from haft.schedule import Locks, WaitingLine
 from haft.service.answers import Answers
 from haft.service.approval_secret import AnswerChecks, ApprovalSecret
@@ -98,6 +98,8 @@ class Host:
         waits_for_flush: bool = False,
         conditions: Conditions = NO_CONDITIONS,
         watchers: Iterable[RunWatcher] = (),
+        neighbours: Sequence[str | os.PathLike[str]] = (),
+        is_shared: bool = False,
     ) -> None:
         self.environ = os.environ if environ is None else environ
         """The variables that count for this host: for its settings, and for the environment of its calls."""
@@ -128,6 +130,9 @@ class Host:
         self._answers_questions = answers_questions
         self._answerable = answerable
         self._waits_for_flush = waits_for_flush
+        self._neighbours = [os.path.abspath(each) for each in neighbours]
+        check_apart(self.workspace, self._neighbours)
+        self._is_shared = is_shared
         self.conditions = conditions
         self._secrets = Secrets(declared := tuple(secrets)) | self.config.secrets
         self._unrecorded = {*declared, *secret_values(self.environ), *secret_texts(self.config)}
@@ -160,12 +165,30 @@ class Host:
         the changes of a trial run."""
         try:
             self._start(call, apply_approved)
+            await self._require_apart()
             self._ending.push_async_callback(self.discovery.close)
             self._ending.push_async_callback(self.disk.stop)
             await self.disk.start(is_incomplete=self._is_incomplete)
         except BaseException:
             await self._ending.aclose()
             raise
+
+    async def _require_apart(self) -> None:
+        """Raise `BadConfig` if calls would see the server's other workspaces on this machine."""
+        if not self._hidden_neighbours():
+            return
+        abilities = await self.sandbox.ready()
+        if self.config.sandbox_mode == "off" or not abilities.namespaces:
+            is_off = self.config.sandbox_mode == "off"
+            why = "`sandbox.mode` is `off`" if is_off else "; ".join(abilities.missing())
+            raise BadConfig(
+                f"a call in {self.workspace} could see the other workspaces of this server: nothing hides them ({why})",
+                hint='serve one workspace, or set `sandbox.neighbours = "visible"` if everybody may see all of them',
+            )
+
+    def _hidden_neighbours(self) -> Sequence[str]:
+        """The server's other workspaces, which calls must not see."""
+        return () if self.config.values["sandbox.neighbours"] == "visible" else self._neighbours
 
     def _start(self, call: Callable[..., Run], apply_approved: ApplyApproved) -> None:
         """Take the lease, recover the runs of dead hosts, and put the pipeline together."""
@@ -202,6 +225,8 @@ class Host:
             tracking.place_of_layers,
             never_network=self.config.never_network is not None,
             keeps_scratch=self.config.keeps_scratch,
+            neighbours=self._hidden_neighbours(),
+            has_caches=not self._is_shared,
             on_unfit=functools.partial(_note_cold, home.path),
             stand_ins=self.conditions.programs,
         )
@@ -268,6 +293,7 @@ class Host:
             open_output_store=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
             call=call,
             apply_approved=apply_approved,
+            is_shared=self._is_shared,
             conditions=self.conditions,
             watcher=self._watch_runs(trail.redactor),
         )

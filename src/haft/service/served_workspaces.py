@@ -58,7 +58,9 @@ class ServedWorkspaces:
         each_with: Callable[[NamedWorkspace], Mapping[str, Any]] | None = None,
         **options: Any,
     ) -> None:
-        """`options` are those of `ToolService.open`, for each workspace; `each_with` returns further ones for one."""
+        """`options` are those of `ToolService.open`, for each workspace; `each_with` returns further ones for one.
+        Several workspaces, and those that the configuration gives to some users, are shared by several people, unless
+        `is_shared` says otherwise."""
         self._named = tuple(workspaces)
         self._each_with = each_with or (lambda _: {})
         self.counts = RunCounts()
@@ -76,10 +78,14 @@ class ServedWorkspaces:
         try:
             for each in self._named:
                 limits = {f"limits.{name}": value for name, value in each.limits.items()}
-                settings = {**(self._options.get("settings") or {}), **limits}
-                opening = ToolService.open(
-                    each.path, **{**self._options, **self._each_with(each), "settings": settings}
-                )
+                options = {
+                    "is_shared": len(self._named) > 1 or bool(each.users),
+                    **self._options,
+                    **self._each_with(each),
+                    "settings": {**(self._options.get("settings") or {}), **limits},
+                    "neighbours": [other.path for other in self._named if other is not each],
+                }
+                opening = ToolService.open(each.path, **options)
                 service = await self._stack.enter_async_context(opening)
                 self._open[each.name] = ServedWorkspace(each.name, service, each.users)
         except BaseException:

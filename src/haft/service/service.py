@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from haft.service.observed_calls import ObservedCalls
     from haft.service.output_pages import OutputPage
     from haft.service.previews import PreviewContext
+    from haft.service.remote.service import RemoteToolService
     from haft.service.sync import SyncToolService
     from haft.storage import StateHome
     from haft.toolsets import Discovery, ToolLike
@@ -106,6 +107,8 @@ class ToolService:
         waits_for_flush: bool = False,
         conditions: Conditions = NO_CONDITIONS,
         watchers: Iterable[RunWatcher] = (),
+        neighbours: Sequence[str | os.PathLike[str]] = (),
+        is_shared: bool = False,
     ) -> ToolService:
         """Make a service. Enter it with `async with`.
 
@@ -122,6 +125,9 @@ class ToolService:
         only applies, drops, undoes or redoes changes, so `workspace` may also be a directory in which no tool can run,
         such as a home directory. `waits_for_flush`: a call ends only when its changes are in the workspace's own files,
         where programs outside of haft see them. Without it, that may take a moment longer if other calls run.
+        `neighbours` are the other workspaces of a server: no call sees them, whatever a person approves. Entering
+        raises `BadConfig` if this machine cannot hide them. `is_shared`: several people use the workspace. Then the
+        `/tmp` of a thread belongs to one caller, and calls have no private caches such as `~/.cache`.
         `conditions` are for tests. `watchers` are told about every run.
         """
         return cls(
@@ -143,6 +149,8 @@ class ToolService:
                 waits_for_flush=waits_for_flush,
                 conditions=conditions,
                 watchers=watchers,
+                neighbours=neighbours,
+                is_shared=is_shared,
             )
         )
 
@@ -152,6 +160,32 @@ class ToolService:
         from haft.service.sync import SyncToolService
 
         return SyncToolService(cls.open(workspace, **options))
+
+    @classmethod
+    def connect(cls, url: str, *, token: str | None = None, **options: Any) -> RemoteToolService:
+        """Connect to the tool service of a server (`haft serve http`), with the rights of a token. Enter it with `async
+        with`. It has the methods of `ToolService`; those that ask the server are awaited.
+
+        `url` is the server's address; it may name a workspace, as that of a page of the console does: `…/w/NAME`.
+        Without `token`, the variable `HAFT_TOKEN` has it. Other options: `workspace` is the name of a workspace
+        (default: the only one, or `default`). `approver` answers requests of calls that this service makes, with
+        `approves_connections`, `answers_questions` and `answerable` as in `open`; the token must be allowed to approve.
+        `thread` is the conversation of the calls. `verify` names a file or directory with the certificates of a private
+        authority, or is an `ssl.SSLContext`. `timeout` is for how many seconds the server may be silent, and
+        `retry_seconds` for how long a server that cannot be reached is tried again. With `keeps_runs`, calls that have
+        not ended go on when the service is closed. `allow_http` lets the token be sent unencrypted beyond this
+        machine."""
+        from haft.service.remote.service import RemoteToolService
+
+        return RemoteToolService(url, token=token, **options)
+
+    @classmethod
+    def connect_sync(cls, url: str, *, token: str | None = None, **options: Any) -> SyncToolService:
+        """Connect to the tool service of a server, for a program without an event loop. Enter it with `with`. The
+        options are those of `connect`."""
+        from haft.service.sync import SyncToolService
+
+        return SyncToolService(cls.connect(url, token=token, **options))
 
     async def __aenter__(self) -> Self:
         await self._host.open(self.call, self.changes.apply_approved)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
-from haft.contracts import KeyInUse, KeyReused, RunId, UnknownRun, new_run_id
+from haft.contracts import Conflict, KeyInUse, KeyReused, RunId, UnknownRun, new_run_id
 from haft.pipeline import Run
 from haft.runs import History, RunRecord
 from haft.service.assembly import Host
@@ -33,22 +33,33 @@ class HostKeyedRequests:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def runs_of(
-        self, key: str, request: str, count: int, start: Callable[[list[RunId]], Sequence[Run]]
+        self,
+        key: str,
+        request: str,
+        count: int,
+        start: Callable[[list[RunId]], Sequence[Run]],
+        *,
+        ids: Sequence[RunId] = (),
     ) -> Sequence[Run | RunRecord]:
         """The runs of the request with this key. `start` begins them, with the ids that it gets, unless the same
-        request has begun them before. `request` is a digest of what is asked. Raises `KeyReused` if the key stands for
-        another request, and `KeyInUse` if another process is about to begin its runs."""
+        request has begun them before. `request` is a digest of what is asked. `ids` are the ids that the client has
+        made for them, if it has. Raises `KeyReused` if the key stands for another request, `KeyInUse` if another
+        process is about to begin its runs, and `Conflict` if other runs have the ids of the client."""
         turn = self._turns.setdefault(key, asyncio.Lock())
         async with turn:
-            ids = tuple(new_run_id() for _ in range(count))
-            kept = await self._claim(KeyedRequest(key, request, ids, self._host.lease.host, time.time()))
+            made = tuple(ids) or tuple(new_run_id() for _ in range(count))
+            wanted = KeyedRequest(key, request, made, self._host.lease.host, time.time())
+            kept = await self._claim(wanted)
             if kept.request != request:
                 raise KeyReused
-            if kept.runs != ids:
+            is_new = (kept.host, kept.at) == (wanted.host, wanted.at)
+            if not is_new:
                 if found := await self._found(kept.runs):
                     return found
                 await self._take_over(kept)
             try:
+                if is_new and ids:
+                    await self._check_free(ids)
                 runs = start(list(kept.runs))
             except BaseException:
                 await asyncio.to_thread(self._stored, lambda keys: keys.forget(key))
@@ -68,6 +79,13 @@ class HostKeyedRequests:
         is_alive = open_stores(self._host.home).leases().is_alive(kept.host)
         if is_alive or not await asyncio.to_thread(self._stored, lambda keys: keys.take_over(kept.key, kept.host, own)):
             raise KeyInUse
+
+    async def _check_free(self, ids: Sequence[RunId]) -> None:
+        """Raise `Conflict` if a run has one of these ids."""
+        taken: list[RunId] = [run.id for run in await self._found(ids)]
+        taken += [name for name in ids if name in self._host.running().live]  # It may have begun meanwhile.
+        if taken:
+            raise Conflict(f"there is a run called {taken[0]} already", hint="make another id for the new run")
 
     async def _found(self, runs: Sequence[RunId]) -> Sequence[Run | RunRecord]:
         """The runs that have begun."""

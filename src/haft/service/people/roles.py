@@ -60,15 +60,15 @@ MEANING: Final[Mapping[Action, str]] = {
     "cancel-own": "cancel its own runs",
     "cancel-all": "cancel the runs of everyone",
     "undo-own": "undo and redo its own runs",
-    "undo-all": "undo and redo the runs of everyone; apply or drop held changes",
+    "undo-all": "undo and redo the runs of everyone; drop their held changes",
     "see-inbox": "see which calls wait for a person",
-    "answer": "approve and reject calls",
+    "answer": "approve and reject calls; apply held changes",
     "see-rules": "see the rules",
     "write-rules": "add and remove rules",
     "see-audit": "read and verify the audit log",
     "see-machine": "see what `haft doctor` says",
     "manage-tokens": "make and revoke tokens, end sessions",
-    "manage-server": "see and send again what webhooks delivered",
+    "manage-server": "see what webhooks sent, and send it again",
 }
 """Each action in words, for people."""
 

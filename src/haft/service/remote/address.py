@@ -75,7 +75,7 @@ def _is_loopback(host: str) -> bool:
 def read_token(token: str | None, environ: Mapping[str, str]) -> str:
     """The token that was given, or that of `HAFT_TOKEN`. Raises `BadUsage` if there is none."""
     found = environ.get(TOKEN_VARIABLE, "") if token is None else token
-    if not isinstance(found, str) or not found.strip():
+    if not found.strip():
         raise BadUsage(
             "a server needs a token", hint=f"pass `token=`, or set {TOKEN_VARIABLE}; `haft tokens add NAME` makes one"
         )
@@ -92,7 +92,8 @@ def tls_context(verify: bool | str | os.PathLike[str] | ssl.SSLContext) -> ssl.S
         return verify
     place = os.fspath(verify)
     try:
-        is_directory = os.path.isdir(place)
-        return ssl.create_default_context(**({"capath": place} if is_directory else {"cafile": place}))
+        if os.path.isdir(place):
+            return ssl.create_default_context(capath=place)
+        return ssl.create_default_context(cafile=place)
     except (OSError, ValueError) as error:
         raise StorageFailed(f"the certificates in `{place}` cannot be read", error) from None

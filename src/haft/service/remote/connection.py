@@ -171,7 +171,7 @@ class ServerConnection:
                 if response.status_code != 200:
                     raise error_from(response.status_code, await response.aread())
                 source = httpx2.EventSource(response, max_event_size=_LONGEST_EVENT)
-                yield aiter(source)
+                yield (event async for event in source if event.data)  # Others only say when to come back.
         except httpx2.RequestError as error:
             raise self._unreachable(error) from None
 

@@ -4,6 +4,7 @@ the embedded service's, and all that ask the server are awaited."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -78,6 +79,8 @@ class RemoteRuns:
         """The run with this id: a run to await if it has not ended, else its stored record."""
         live = self.live(run)
         if live is not None:
+            with contextlib.suppress(UnknownRun):  # The server may not know it yet.
+                await live.refresh()
             return live
         record = record_from(await self._host.ask("GET", f"/runs/{await self.whole_id(run)}"))
         if not record.is_open:
@@ -131,7 +134,8 @@ class RemoteChanges:
     def undo(
         self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
     ) -> RemoteRun:
-        """Undo the changes of runs: see `ToolService.undo`. What the server refuses is raised when the run is awaited."""
+        """Undo the changes of runs: see `ToolService.undo`. What the server refuses is raised when the run is
+        awaited."""
         self._host.check_who(who)
         return self._reverse("undo", runs, thread=thread, force=force)
 
@@ -238,8 +242,8 @@ class RemoteTools:
         """Not for a service on a server."""
         raise not_remote(
             "add",
-            "Python tools run where the server is: put the tool there, or offer it from here as an MCP server, which the"
-            " server's configuration names in [providers]",
+            "Python tools run where the server is: put the tool there, or offer it from here as an MCP server, which"
+            " the server's configuration names in [providers]",
         )
 
     def remove(self, name: str) -> NoReturn:
@@ -269,13 +273,13 @@ class RemoteBatches:
         body |= {"calls": [_call_json(call, default) for call in read], "runIds": [run.id for run in runs]}
         answer: asyncio.Future[dict[str, Any]] = asyncio.ensure_future(self._host.post("/batches", body, runs[0].id))
 
-        async def start(at: int, run: RemoteRun) -> None:
+        async def start(run: RemoteRun) -> None:
             found = await asyncio.shield(answer)
             batch.know(found["batch"])
-            run.take(found["outcomes"][at])
+            run.take(next(each for each in found["outcomes"] if each["run"] == run.id))
 
-        for at, run in enumerate(runs):
-            self._host.begin(run, lambda run, at=at: start(at, run))  # type: ignore[misc]  each has its place
+        for run in runs:
+            self._host.begin(run, start)
         return batch
 
     async def plan(self, calls: Iterable[Any], *, thread: str | None = None, cwd: str | None = None) -> BatchPlan:

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Final, Protocol
 
 import orjson
 
-from haft.contracts import TERMINAL, HaftError, RunId, Status
+from haft.contracts import TERMINAL, Event, HaftError, RunId, Status, UnknownRun
 from haft.service.remote.connection import Pauses, ServerConnection
 from haft.service.remote.problems import ServerUnreachable
+from haft.service.remote.shapes import event_from
 
 _AT_ONCE: Final = 8
 """How many runs are asked about at once, after the stream was lost."""
@@ -59,7 +60,7 @@ class Feed:
         """Tell nothing more about a run."""
         self._followers.pop(run, None)
 
-    async def changes(self, kind: str) -> AsyncIterator[None]:
+    async def changes(self, kind: str) -> AsyncGenerator[None, None]:
         """Yield now, and again after every change of the `inbox` or of the `tools`."""
         changed = asyncio.Event()
         self._watchers[kind].add(changed)
@@ -121,11 +122,11 @@ class Feed:
                 changed.set()
         elif kind == "run":
             facts: dict[str, Any] = orjson.loads(data)["run"]
-            follower = self._followers.get(facts["id"])
-            if follower is not None:
-                follower.hear(facts["status"])
+            concerned = self._followers.get(facts["id"])
+            if concerned is not None:
+                concerned.hear(facts["status"])
                 if facts["status"] in TERMINAL:
-                    self._refresh(follower)
+                    self._refresh(concerned)
 
     def _refresh(self, follower: Follower) -> None:
         async def refresh() -> None:
@@ -147,12 +148,9 @@ class Feed:
             changed.set()  # Who watches asks the server, and learns what is wrong.
 
 
-async def run_events(connection: ServerConnection, path: str, *, begun: asyncio.Event) -> AsyncIterator[Any]:
+async def run_events(connection: ServerConnection, path: str, *, begun: asyncio.Event) -> AsyncGenerator[Event, None]:
     """The events of a run, from the first one to the outcome, each once: also if the connection is lost, or the server
     restarts. `path` is that of the run. Until `begun` is set, the server may not know the run yet."""
-    from haft.contracts import UnknownRun
-    from haft.service.remote.shapes import event_from
-
     last = -1
     pauses = Pauses(connection.retry_seconds)
     while True:

@@ -19,6 +19,7 @@ from haft.contracts import (
     Principal,
     RunId,
     ThreadId,
+    ToolName,
     UnknownWorkspace,
     grants_from,
     near_miss,
@@ -251,15 +252,10 @@ class RemoteHost:
     def refused(self, run: RemoteRun, error: CallError) -> None:
         """The server refused a call in a way that the embedded service shows as its outcome."""
         if run.has_id:
+            error_of, now = error.failure(), time.time()
             run.finish(
                 Outcome(
-                    run.id,
-                    run.tool_name,
-                    "error",
-                    self.name,
-                    self.thread,
-                    error=error.failure(),
-                    started_at=time.time(),
+                    run.id, ToolName(run.tool_name), "error", self.name, self.thread, error=error_of, started_at=now
                 )
             )
         else:

@@ -18,6 +18,8 @@ INSTEAD: Final[Mapping[str, str]] = {
     "loaded": "the warm pool is the server's",
     "abandoned": "the worker threads are the server's",
     "providers": "`haft providers` manages the MCP servers where the server is",
+    "tasks": "call the tool `task`",
+    "paused_runs": "use `resume`",
     "hooked": "hooks of agents connect to a haft on the same machine",
     "observed": "hooks of agents connect to a haft on the same machine",
     "programs": "`haft run` runs whole programs where the server is",

@@ -7,7 +7,7 @@ from typing import Final
 
 import orjson
 
-from haft.contracts import BadUsage, HaftError, MachineError, Rejected
+from haft.contracts import BadUsage, HaftError, InvalidArguments, MachineError, Rejected
 
 _OTHERS: Final[Mapping[str, type[HaftError]]] = {
     "invalid-request": BadUsage,
@@ -48,8 +48,8 @@ def made_error(code: str, message: str, hint: str | None, *, is_retryable: bool)
     kind = _OTHERS.get(code) or _KINDS.get(code, HaftError)
     error = kind.__new__(kind)
     HaftError.__init__(error, message, hint=hint)
-    if hasattr(kind, "problems") or code == "invalid-arguments":
-        error.problems = (message,)  # type: ignore[attr-defined]  only InvalidArguments has it
+    if isinstance(error, InvalidArguments):
+        error.problems = (message,)
     error.__dict__.update(code=code, retryable=is_retryable)  # The server knows better than the class.
     return error
 

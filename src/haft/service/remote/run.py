@@ -221,7 +221,7 @@ class RemoteRun:
         return self._events(from_beginning=not self._is_heard)
 
     async def _events(self, *, from_beginning: bool) -> AsyncIterator[Event]:
-        await self._known()
+        await self.wait_for_id()
         skipped = 0
         if not from_beginning and self._outcome is None:
             record = record_from(await self._context.connection.ask("GET", self._path))
@@ -232,9 +232,7 @@ class RemoteRun:
             for event in _last_events(self._outcome):
                 yield event
             return
-        async with contextlib.aclosing(
-            run_events(self._context.connection, self._path, begun=self._begun)  # type: ignore[type-var]  a generator
-        ) as events:
+        async with contextlib.aclosing(run_events(self._context.connection, self._path, begun=self._begun)) as events:
             async for event in events:
                 skipped -= event.type == "status"
                 if skipped > 0:
@@ -244,7 +242,8 @@ class RemoteRun:
                     self.finish(outcome_from(event.facts["outcome"]))
                 yield event
 
-    async def _known(self) -> None:
+    async def wait_for_id(self) -> None:
+        """Wait until the id is known. Raises the server's error if it refuses."""
         if self._id is None:
             await self.accepted()
 
@@ -253,14 +252,14 @@ class RemoteRun:
         return f"{self._context.path}/runs/{self.id}"
 
     def cancel(self, by: object = None) -> asyncio.Task[bool]:
-        """Cancel the run. The request is made even if nobody awaits the task, which returns False if the run had already
-        ended. The server knows by the token who cancels."""
+        """Cancel the run. The request is made even if nobody awaits the task, which returns False if the run had
+        already ended. The server knows by the token who cancels."""
         if self._cancelling is None or self._cancelling.done():
             self._cancelling = asyncio.get_running_loop().create_task(self._cancel())
         return self._cancelling
 
     async def _cancel(self) -> bool:
-        await self._known()
+        await self.wait_for_id()
         while self._outcome is None:
             knows_run = self._begun.is_set()
             try:
@@ -285,7 +284,7 @@ class RemoteRun:
         changes = self._context.feed.changes("inbox")
         try:
             while not self._ended.is_set():
-                change = asyncio.ensure_future(anext(changes))  # type: ignore[arg-type]  a coroutine at run time
+                change = asyncio.ensure_future(_next(changes))
                 await asyncio.wait({end, change}, return_when=asyncio.FIRST_COMPLETED)
                 if not change.done():
                     change.cancel()
@@ -297,7 +296,7 @@ class RemoteRun:
                     return self._pause(waiting)
         finally:
             end.cancel()
-            await changes.aclose()  # type: ignore[attr-defined]  a generator
+            await changes.aclose()
         return await self
 
     def _pause(self, waiting: Waiting) -> RemotePause:
@@ -308,6 +307,10 @@ class RemoteRun:
             return await self._context.answered(waiting, answer)
 
         return RemotePause(self.id, waiting.run, request_from(waiting), not waiting.expires, give)
+
+
+async def _next(changes: AsyncIterator[None]) -> None:
+    await anext(changes)
 
 
 def _last_events(outcome: Outcome) -> tuple[Event, Event]:

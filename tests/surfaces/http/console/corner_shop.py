@@ -58,13 +58,16 @@ class CornerShop:
     runs: dict[str, str] = field(default_factory=dict)
 
 
-async def make_corner_shop(place: Path, *, name: str = "corner-shop") -> CornerShop:
-    """The workspace `place/NAME` and the state home `place/home`, in which agents have worked for a while."""
+async def make_corner_shop(place: Path, *, name: str = "corner-shop", works: bool = True) -> CornerShop:
+    """The workspace `place/NAME` and the state home `place/home`, in which agents have worked for a while; without
+    `works`, they have not begun."""
     shop = CornerShop(place / name, place / "home")
     shutil.copytree(SOURCES, shop.workspace)
     (shop.workspace / ".git").mkdir()
     trust = TrustFacade(str(shop.workspace), StateHome(str(shop.home)))
     trust.trust(trust.look(), MIRA)
+    if not works:
+        return shop
     with ScriptedModel() as model:
         settings = {
             "subagents.enabled": True,

@@ -6,18 +6,21 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from haft.contracts import BadUsage, RunId
 from haft.surfaces.http.api.problems import HttpError
 
 if TYPE_CHECKING:
-    from haft.contracts import RunId
     from haft.service import Run, RunRecord
     from haft.surfaces.http.api.ask import Ask
     from haft.surfaces.http.api.types.given import Given
 
 HEADER: Final = "Idempotency-Key"
+_MOST_SKEW: Final = 600.0
+"""How many seconds the time in an id that a client has made may be wrong."""
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 
 
@@ -31,10 +34,18 @@ def key_in(values: Sequence[str]) -> str | None:
 
 
 async def once(
-    ask: Ask, operation: str, given: Given, count: int, start: Callable[[Sequence[RunId]], Sequence[Run]]
+    ask: Ask,
+    operation: str,
+    given: Given,
+    count: int,
+    start: Callable[[Sequence[RunId]], Sequence[Run]],
+    *,
+    ids: Sequence[str] | None = None,
 ) -> Sequence[Run | RunRecord]:
     """The runs that `start` begins, which gets their ids if they were made before; or those that the same request has
-    begun. How long a request waits makes no difference."""
+    begun. How long a request waits makes no difference. `ids` are those that the client has made for the runs."""
+    if ids is not None:
+        _check_ids(ask, ids, count)
     if ask.key is None:
         return start(())
     told = given.model_dump(mode="json", exclude={"wait"})
@@ -43,7 +54,20 @@ async def once(
         _digest("request", operation, ask.here.path, json.dumps(told, sort_keys=True)),
         count,
         start,
+        ids=[RunId(name) for name in ids or ()],
     )
+
+
+def _check_ids(ask: Ask, ids: Sequence[str], count: int) -> None:
+    """Raise an error if a client may not use these ids for its runs. Runs are listed in the order of their ids, so an id
+    must say when it was made."""
+    if ask.key is None:
+        raise BadUsage(f"a run whose id the client makes needs an `{HEADER}`")
+    if len({*ids}) != count:
+        raise BadUsage(f"{count} runs need {count} different ids, and there are {len({*ids})}")
+    now = time.time()
+    if any(abs(int(name[2:13], 16) / 1000 - now) > _MOST_SKEW for name in ids):
+        raise BadUsage("the time in the id of a run is not the time of now", hint="the header `Date` has the server's")
 
 
 def _digest(*words: str) -> str:

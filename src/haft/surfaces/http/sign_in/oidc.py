@@ -29,12 +29,21 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
+import httpx2
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.httpx_client import AsyncOAuth2Client
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from authlib.oidc.core import CodeIDToken
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+from joserfc.jws import JWSRegistry
+
 from haft.service import Role, SealedStates, StateHome
 from haft.surfaces.http.api.problems import HttpError
 from haft.values import dataclass, field
 
 if TYPE_CHECKING:
-    from authlib.integrations.httpx_client import AsyncOAuth2Client
     from joserfc.jwk import KeySetSerialization
 
     from haft.service import Session
@@ -107,8 +116,6 @@ class OidcProvider:
 
     async def begin(self, callback: str, to: str) -> tuple[str, str]:
         """The address at the provider to which a browser goes, and the value of its state cookie."""
-        from authlib.oauth2.rfc7636 import create_s256_code_challenge
-
         document = await self._described()
         state = secrets.token_urlsafe(32)
         async with self._client(callback) as client:
@@ -152,8 +159,6 @@ class OidcProvider:
     # What the provider says.
 
     def _client(self, callback: str) -> AsyncOAuth2Client:
-        from authlib.integrations.httpx_client import AsyncOAuth2Client
-
         settings = self.settings
         methods = () if self._document is None else self._document[1].get("token_endpoint_auth_methods_supported", ())
         is_posted = "client_secret_post" in methods and "client_secret_basic" not in methods
@@ -186,8 +191,6 @@ class OidcProvider:
         return document
 
     async def _fetched(self, address: str, bearer: str | None = None) -> dict[str, Any]:
-        import httpx2
-
         headers = {} if bearer is None else {"authorization": f"Bearer {bearer}"}
         try:
             async with httpx2.AsyncClient(
@@ -206,9 +209,6 @@ class OidcProvider:
         self, document: Mapping[str, Any], callback: str, code: str, verifier: str
     ) -> Mapping[str, Any]:
         """What the provider gives for a code."""
-        import httpx2
-        from authlib.common.errors import AuthlibBaseError
-
         try:
             async with self._client(callback) as client:
                 answer: Mapping[str, Any] = await client.fetch_token(
@@ -222,9 +222,6 @@ class OidcProvider:
 
     async def _claims(self, document: Mapping[str, Any], answer: Mapping[str, Any], nonce: str) -> dict[str, Any]:
         """What a valid ID token says; the groups and names may come from the provider's further answer."""
-        from authlib.oidc.core import CodeIDToken
-        from joserfc.errors import JoseError
-
         settings = self.settings
         try:
             token = await self._decoded(document, answer["id_token"])
@@ -249,10 +246,6 @@ class OidcProvider:
         return found
 
     async def _decoded(self, document: Mapping[str, Any], token: str) -> Any:
-        from joserfc import jwt
-        from joserfc.jwk import KeySet
-        from joserfc.jws import JWSRegistry
-
         said = document.get("id_token_signing_alg_values_supported") or ["RS256"]
         allowed = [name for name in _ALGORITHMS if name in said]
         keys = KeySet.import_key_set(cast("KeySetSerialization", await self._fetched(document["jwks_uri"])))
@@ -297,8 +290,6 @@ class OidcProvider:
 @functools.cache
 def _certificates() -> ssl.SSLContext:
     """The certificates of this machine. Reading them takes long, so it is done once."""
-    import httpx2
-
     return httpx2.create_ssl_context()
 
 

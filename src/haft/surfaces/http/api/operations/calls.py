@@ -33,7 +33,8 @@ async def call_tool(ask: Ask, given: CallGiven) -> Outcome:
     """Call a tool, and wait for the end of the call as long as the request says. If the client goes away meanwhile, the
     call goes on."""
     _require_tool(ask, given.tool)
-    [run] = await once(ask, "callTool", given, 1, lambda ids: [start_call(ask, given, *ids)])
+    ids = None if given.run_id is None else [given.run_id]
+    [run] = await once(ask, "callTool", given, 1, lambda ids: [start_call(ask, given, *ids)], ids=ids)
     return cast("Outcome", (await ending_of(ask, run, given.wait)).shape)
 
 
@@ -43,15 +44,16 @@ def start_call(ask: Ask, given: CallGiven, run_id: RunId | None = None) -> Run:
         above = ask.service.runs.live(given.parent)
         if above is None or above.call.who != ask.identity.name:
             raise BadUsage(f"`{given.parent}` cannot be the parent of a call: it is not a live run of yours")
-    outlives: dict[str, Any] = {"pauses": True, "key": RESUMED} if ask.server.resumes else {}
+    is_resumed = ask.server.resumes and not given.pauses  # A client that asks for a pause goes on with it itself.
     return ask.service.call(
         given.tool,
         given.args,
         **_options(ask, given),
         parent=given.parent,
         trial=given.trial,
+        pauses=given.pauses or is_resumed,
+        key=RESUMED if is_resumed else None,
         run_id=run_id,
-        **outlives,
     )
 
 
@@ -78,7 +80,7 @@ async def start_batch(ask: Ask, given: BatchGiven) -> BatchAnswer:
     def start(ids: Sequence[RunId]) -> Sequence[Run]:
         return ask.service.batches.start(calls, run_ids=ids, **_options(ask, given)).runs
 
-    runs = await once(ask, "startBatch", given, len(calls), start)
+    runs = await once(ask, "startBatch", given, len(calls), start, ids=given.run_ids)
     until = time.monotonic() + given.wait
     ends = [await ending_of(ask, run, max(0.0, until - time.monotonic())) for run in runs]
     return {

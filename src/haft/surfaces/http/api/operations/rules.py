@@ -7,7 +7,7 @@ import os
 import tomllib
 from typing import TYPE_CHECKING, Any, cast
 
-from haft.contracts import BadUsage
+from haft.contracts import BadConfig, BadUsage
 from haft.service import (
     ConfigFile,
     RuleChanges,
@@ -70,16 +70,19 @@ async def list_rules(ask: Ask, _given: Nothing) -> Rules:
 
 async def add_rule(ask: Ask, given: AddRuleGiven) -> RuleChange:
     """Add a rule to the haft.toml of the server's user, or of the workspace. It counts for services that open later."""
+    _require_place(ask, given.place)
     specs = [each.spec for each in ask.service.tools(all=True)]
     rules = _changes(ask)
     in_workspace = given.place == "workspace"
+    table = given.rule.model_dump(exclude_none=True)
     return _changed(
-        await asyncio.to_thread(rules.add, given.rule, specs, in_workspace=in_workspace, is_first=given.first)
+        await asyncio.to_thread(rules.add, table, specs, in_workspace=in_workspace, is_first=given.first)
     )
 
 
 async def remove_rule(ask: Ask, given: RemoveRuleGiven) -> RuleChange:
     """Remove a rule, or a remembered answer."""
+    _require_source(ask, given.source)
     return _changed(await asyncio.to_thread(_changes(ask).remove, given.source))
 
 
@@ -88,7 +91,10 @@ async def replay_rules(ask: Ask, given: ReplayGiven) -> Replay:
     rules = None
     if given.rules is not None:
         file = ConfigFile("haft.toml", given.rules.encode(), "the given rules")
-        rules = await asyncio.to_thread(rules_in, file, ask.here.path, os.environ)
+        try:
+            rules = await asyncio.to_thread(rules_in, file, ask.here.path, os.environ)
+        except BadConfig as error:  # The request is wrong, and not the configuration of the server.
+            raise BadUsage(error.message, hint=error.hint) from error
     return cast("Replay", (await replayed(ask.service, rules, given.limit)).to_json())
 
 
@@ -99,6 +105,10 @@ async def show_rule(ask: Ask, given: RuleNamed) -> RuleShown:
 
 async def write_rule(ask: Ask, given: WriteRuleGiven) -> RuleChange:
     """Replace a rule in its file, or add one. It counts for services that open later."""
+    if given.source is None:
+        _require_place(ask, given.place)
+    else:
+        _require_source(ask, given.source)
     rules, table = _changes(ask), _table_of(given.text)
     specs = [each.spec for each in ask.service.tools(all=True)]
     if given.source is not None:
@@ -124,6 +134,16 @@ async def count_decisions(ask: Ask, given: DecisionsGiven) -> DecisionCounts:
             for (file, rule, action), count in counts.most_common()
         ],
     }
+
+
+def _require_place(ask: Ask, place: str) -> None:
+    if place == "user":
+        ask.require_everywhere("a rule of the server's user counts in every workspace")
+
+
+def _require_source(ask: Ask, source: str) -> None:
+    if not source.startswith("remembered:"):
+        ask.require_everywhere("a rule that is written in a file may count in every workspace")
 
 
 def _table_of(text: str) -> dict[str, Any]:

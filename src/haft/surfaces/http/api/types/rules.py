@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from haft.surfaces.http.api.types.given import Given, JsonObject, NoArguments, Text, ToolName
@@ -24,10 +24,29 @@ class TestGiven(Given):
     """Also every step that led to the decision."""
 
 
-class AddRuleGiven(Given):
+Value = str | bool | int | float | list[str | bool | int | float]
+
+
+class RuleTable(BaseModel):
     """A rule, as a table of `[[permissions]]` has it."""
 
-    rule: JsonObject
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tool: Annotated[str, Field(min_length=1, max_length=200)]
+    action: Action
+    matches: dict[str, Value] | None = None
+    context: Literal["thread", "subagent"] | None = None
+    to: Text | None = None
+    message: Text | None = None
+    grant: dict[str, Value] | None = None
+    dangers: list[str] | None = None
+    isolation: Literal["snapshot", "serial"] | None = None
+
+
+class AddRuleGiven(Given):
+    """A new rule."""
+
+    rule: RuleTable
     place: Literal["workspace", "user"] = "user"
     first: bool = True
 

@@ -18,8 +18,11 @@ FILTERS: Final = ("text", "who", "tool", "type", "run")
 TYPES: Final[Mapping[str, str]] = {
     "start": "a call began",
     "end": "a call ended",
-    "answer": "a person answered",
+    "approve": "a person approved",
+    "reject": "a person rejected",
     "refuse": "a command was refused",
+    "between": "changed between calls",
+    "uncovered": "an agent's own call",
 }
 """The kinds of entries that a person looks for, in words."""
 
@@ -79,6 +82,7 @@ def _row(request: PageRequest, entry: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "seq": entry["seq"],
         "when": when(seconds_of(entry["at"])),
+        "is_start": entry["type"] == "start",
         "what": TYPES.get(entry["type"], entry["type"]),
         "tool": entry.get("tool") or entry.get("command") or "",
         "subject": subject(entry.get("tool") or "", entry.get("arguments") or {}),
