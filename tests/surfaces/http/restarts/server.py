@@ -11,9 +11,6 @@ import os
 import sys
 from pathlib import Path
 
-import uvicorn.lifespan.off
-import uvicorn.loops.asyncio
-
 import haft.surfaces.http.console.routes
 import haft.surfaces.http.console.written  # noqa: F401  before the fork
 from haft import Context

@@ -1,8 +1,8 @@
 """The server is killed with `kill -9` while many calls are in flight, again and again.
 
-The oracle is the list of the clients themselves: which runs the server acknowledged, which events arrived, and how often
-each call acted, counted in a file of its own. Clients do what every good client does: they send a request again, under
-the same idempotency key, until they get an answer, and come back to a stream with the id of the last event.
+The oracle is the list of the clients themselves: which runs the server acknowledged, which events arrived, and how
+often each call acted, counted in a file of its own. Clients do what every good client does: they send a request again,
+under the same idempotency key, until they get an answer, and come back to a stream with the id of the last event.
 """
 
 import asyncio
@@ -19,6 +19,8 @@ from .server import LINES
 
 KILLS = 100 if IS_WHOLE else 5
 IN_FLIGHT = 50 if IS_WHOLE else 20
+"""How many acknowledged calls have not ended when the server is killed, at least."""
+CLIENTS = IN_FLIGHT + IN_FLIGHT // 4
 TERMINAL = {"done", "error", "cancelled", "rejected-by-user"}
 
 
@@ -74,12 +76,12 @@ class Clients:
             call = Acknowledged(key, str(self.directory / key))
             self.calls.append(call)
             tool = "effect" if self.drawn.random() < 0.3 else "look"
-            body = {"tool": tool, "args": {"path": call.path, "seconds": self.drawn.uniform(0.0, 0.6)}, "wait": 0}
-            self.in_flight += 1
+            body = {"tool": tool, "args": {"path": call.path, "seconds": self.drawn.uniform(0.0, 1.5)}, "wait": 0}
             for _ in range(self.drawn.choice([1, 1, 2])):  # Some send it twice, as if the answer had been lost.
                 answer = await self.persist("POST", f"{W}/calls", json=body, headers={"Idempotency-Key": key})
                 assert answer.status_code == 200, answer.text
                 call.runs.add(answer.json()["run"])
+            self.in_flight += 1
             await self.follow(call)
             self.in_flight -= 1
 
@@ -117,7 +119,7 @@ class Clients:
 
     async def approver(self):
         """Approves what waits, a moment later."""
-        while not self.is_over or self.in_flight:
+        while not self.is_over or any(call.outcome is None for call in self.calls):
             for request in (await self.persist("GET", f"{W}/inbox")).json()["requests"]:
                 await self.persist("POST", f"{W}/inbox/{request['id']}/approve", json={})
             await asyncio.sleep(0.05)
@@ -127,14 +129,14 @@ class Clients:
         for _ in range(KILLS):
             while self.in_flight < IN_FLIGHT:
                 await asyncio.sleep(0.005)
-            await asyncio.sleep(self.drawn.uniform(0.0, 0.5))
+            await asyncio.sleep(self.drawn.uniform(0.0, 0.3))
             await asyncio.to_thread(self.restarted.end, signal.SIGKILL)
             await asyncio.to_thread(self.restarted.begin)
         self.is_over = True
 
     async def run(self):
         async with self.http:
-            tasks = [self.approver(), self.killer(), *(self.caller(f"client-{n}") for n in range(IN_FLIGHT))]
+            tasks = [self.approver(), self.killer(), *(self.caller(f"client-{n}") for n in range(CLIENTS))]
             async with asyncio.TaskGroup() as group:
                 for each in tasks:
                     group.create_task(each)
