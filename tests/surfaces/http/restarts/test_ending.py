@@ -87,7 +87,7 @@ def test_an_answer_that_came_while_no_server_ran_counts(restarted, tmp_path):
     restarted.begin()
     with restarted.client() as client:
         run = call(client, "effect", tmp_path / "effect", 0.0)
-        until(lambda: status(client, run) == "blocked-on-user" or None, "it waits")
+        until(lambda: client.get(f"{W}/inbox").json()["requests"] or None, "it asks")
     assert restarted.end(signal.SIGKILL) == -signal.SIGKILL
     home = StateHome(str(restarted.home))
     recover_dead_hosts(home)
