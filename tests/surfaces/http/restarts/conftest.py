@@ -63,10 +63,23 @@ class Restarted:
         return httpx.Client(base_url=self.url, headers=headers, timeout=30, trust_env=False)
 
 
+@pytest.fixture(scope="module")
+def forge(tmp_path_factory):
+    """The program that forks servers."""
+    program = str(Path(__file__).with_name("server.py"))
+    environment = {
+        **os.environ,
+        "HAFT_SERVER_DRAIN_SECONDS": "3",
+        "XDG_CONFIG_HOME": str(tmp_path_factory.mktemp("config")),
+    }
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, program], env=environment, **pipes) as process:
+        yield process
+        process.stdin.close()
+
+
 @pytest.fixture
-def restarted(tmp_path, monkeypatch):
-    monkeypatch.setenv("HAFT_SERVER_DRAIN_SECONDS", "3")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+def restarted(forge, tmp_path):
     workspace, home = tmp_path / "workspace", tmp_path / "home"
     workspace.mkdir()
     # A person, so that the process of this test, which acts for everyone, is nobody's agent.
@@ -74,12 +87,7 @@ def restarted(tmp_path, monkeypatch):
     _, token = Tokens(StateHome(str(home))).add("ann", Principal("tester"), kind="person", roles=roles)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    program = str(Path(__file__).with_name("server.py"))
-    with subprocess.Popen([sys.executable, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forge:
-        found = Restarted(forge, workspace, home, port, token)
-        try:
-            yield found
-        finally:
-            if found.pid:
-                os.kill(found.pid, signal.SIGKILL)
-            forge.stdin.close()
+    found = Restarted(forge, workspace, home, port, token)
+    yield found
+    if found.pid:
+        found.end(signal.SIGKILL)
