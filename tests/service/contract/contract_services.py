@@ -48,7 +48,6 @@ class Loop:
     def wait(self, coroutine, timeout=60):
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout)
 
-
     def iterate(self, begin):
         items = self.wait(_plain(begin))
         try:
@@ -162,9 +161,7 @@ class Server:
 
         home = StateHome(str(self._place / "home"))
         self._stack = contextlib.AsyncExitStack()
-        opening = ServedWorkspaces.only(
-            self._place / "workspace", home=home.path, tools=TOOLS, settings=self._settings
-        )
+        opening = ServedWorkspaces.only(self._place / "workspace", home=home.path, tools=TOOLS, settings=self._settings)
         opened = await self._stack.enter_async_context(opening)
         served = Served(opened, SignIn(home), home)
         served.hub = await self._stack.enter_async_context(Hub({each.name: each.service for each in opened}))

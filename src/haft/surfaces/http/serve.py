@@ -42,7 +42,7 @@ from haft.surfaces.http.mcp_routes import mcp_routes
 from haft.surfaces.http.proxy import BehindProxy, check_proxies
 from haft.surfaces.http.rules import SIGN_IN
 from haft.surfaces.http.server import Server
-from haft.surfaces.http.sign_in import SignIn
+from haft.surfaces.http.sign_in.settings import sign_in_for
 from haft.surfaces.http.streams.hub import Hub
 from haft.surfaces.http.tls import tls_context
 
@@ -84,7 +84,8 @@ def serve(options: HttpOptions, make_mcp: MakeMcp) -> int:
     if not is_loopback(host):
         _check_reach(options, host)
     home = StateHome(default_home(os.environ))
-    config = load_config(options.workspace, os.environ, trust_home=home.path)
+    # The configuration of the user alone: no repository says who may enter. There is no file of a workspace there.
+    config = load_config(home.path, os.environ, trust_home=home.path)
     allow_many_connections()
     with listen(host, port) as listening:
         asyncio.run(_serve(options, config, home, listening, names, tls, proxies, make_mcp))
@@ -136,7 +137,7 @@ async def _serve(
         async with contextlib.AsyncExitStack() as stack:
             opening = ServedWorkspaces(named, each_with=lambda each: parts[each.name].service_options)
             workspaces = await stack.enter_async_context(opening)
-            sign_in = SignIn(home, has_tls=has_tls)
+            sign_in = sign_in_for(config, home, has_tls=has_tls)
             stack.callback(sign_in.close)
             server = Server(workspaces, sign_in, home, names, has_tls=has_tls)
             server.resumes = True
