@@ -37,6 +37,7 @@ Narrowing = Literal[
     "stricter",
     "close",
     "turn-off",
+    "turn-on",
     "stays-on",
     "stays-full",
     "keeps-less",
@@ -47,8 +48,8 @@ Narrowing = Literal[
     "own-tools",
     "any",
 ]
-"""What an untrusted workspace may do to a setting: make it smaller, choose a stricter word, set it to false, add to a
-list that restricts, add confined tools, nothing at all, set it for its own tools, or set it freely."""
+"""What an untrusted workspace may do to a setting: make it smaller, choose a stricter word, set it to false or to true,
+add to a list that restricts, add confined tools, nothing at all, set it for its own tools, or set it freely."""
 
 WHY_NOT: Final[dict[Narrowing, str]] = {
     "lower": "a workspace may lower limits, not raise them",
@@ -57,6 +58,7 @@ WHY_NOT: Final[dict[Narrowing, str]] = {
     "stays-on": "a workspace may not choose a weaker way to record its changes",
     "close": "a workspace may close the network, not open it",
     "turn-off": "a workspace may turn this off, not on",
+    "turn-on": "a workspace may turn this on, not off",
     "stays-full": "a workspace may not choose a weaker audit log",
     "keeps-less": "a workspace may keep less between calls, not more",
     "inside": "a workspace may only name paths inside itself",
@@ -110,8 +112,9 @@ class Setting:
                 return bool(value != than and value in ("off", "snapshot"))
             case "close":
                 return _opens(value, than)
-            case "turn-off":
-                return bool(value and not than)
+            case "turn-off" | "turn-on":
+                return bool(value != than and value is (self.narrowing == "turn-off"))
+
             case "stays-full":
                 return bool(value == "group" and than == "full")
             case "keeps-less":
@@ -523,6 +526,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "How many seconds a call waits for an answer. After this time, haft rejects the call. 0: haft rejects the "
         "call at once.",
         "lower",
+    ),
+    Setting(
+        "approval.four_eyes",
+        False,
+        truth,
+        "Whether somebody else must approve the calls of a person, and those of agents that act for the person. "
+        "Remembered answers of a person do not count for the person's own calls, either.",
+        "turn-on",
     ),
     Setting(
         "approval.without_sandbox",

@@ -188,6 +188,10 @@ class Dependencies:
     """`ToolService.call`, for tools that call other tools."""
     apply_approved: ApplyApproved
     """Applies a part of the changes of a trial run."""
+    person_behind: Callable[[Principal], str | None]
+    """The name of the person who makes a call, or for whom an agent makes it; None if nobody stands behind it."""
+    four_eyes: bool
+    """Whether nobody may approve calls of their own."""
     is_shared: bool = False
     """Whether several people use the workspace, who do not see each other's `/tmp`."""
     conditions: Conditions = NO_CONDITIONS
@@ -271,6 +275,8 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         trusted_clients=dependencies.trusted_clients,
         checks=dependencies.answer_checks,
         record_refusal=record_refusal,
+        person_behind=dependencies.person_behind,
+        four_eyes=dependencies.four_eyes,
         now=dependencies.conditions.now,
     )
     tool_questions = Questions(broker, dependencies.answerable, dependencies.wait_seconds)
@@ -285,7 +291,11 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
     resolve = Resolve(dependencies.catalogue, dependencies.renew, dependencies.sandbox, dependencies.engine_selector)
     validate = Validate(context, untrusted)
     decide = Decide(
-        dependencies.decide, dependencies.sandbox, dependencies.engine_selector, dependencies.workspace.root
+        dependencies.decide,
+        dependencies.sandbox,
+        dependencies.engine_selector,
+        dependencies.workspace.root,
+        dependencies.person_behind,
     )
     approve = Approve(
         broker,
