@@ -33,7 +33,13 @@ PROGRAMS = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 )
 # A container has little shared memory, and root has no browser sandbox. The pages are haft's own.
-OPTIONS = ("--no-sandbox", "--disable-dev-shm-usage", "--font-render-hinting=none")
+# Names below `example` lead to this machine, as the name of an attacker can.
+OPTIONS = (
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--font-render-hinting=none",
+    "--host-resolver-rules=MAP *.example 127.0.0.1",
+)
 
 
 def chromium() -> str | None:

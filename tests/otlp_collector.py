@@ -81,10 +81,18 @@ class Collector:
 
     def named(self, name):
         """The one span with this name, once it is there."""
+        (span,) = self.several(name, 1)
+        return span
+
+    def several(self, name, count):
+        """The spans with this name, once there are so many."""
+
+        def found():
+            return [span for span in self.spans if span.name == name]
+
         with self._arrived:
-            assert self._arrived.wait_for(lambda: any(span.name == name for span in self.spans), PATIENCE), self.spans
-            (span,) = [span for span in self.spans if span.name == name]
-            return span
+            assert self._arrived.wait_for(lambda: len(found()) >= count, PATIENCE), self.spans
+            return found()
 
     def below(self, parent):
         return sorted((span for span in self.spans if span.parent == parent.id), key=lambda span: span.start)

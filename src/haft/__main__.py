@@ -31,7 +31,13 @@ def main() -> None:
     try:
         from haft.surfaces.cli.main import main as run_and_exit
 
-        run_and_exit(servers={"mcp": lambda **options: _serve_mcp(first, **options), "hook": _run_hook})
+        run_and_exit(
+            servers={
+                "mcp": lambda **options: _serve_mcp(first, **options),
+                "http": lambda **options: _serve_http(**options),
+                "hook": _run_hook,
+            }
+        )
     finally:
         gc.freeze()  # The process ends anyway: a last garbage collection would take a tenth of a short command's time.
 
@@ -67,6 +73,14 @@ def _serve_mcp(first: "FirstAnswers | None", **options: Any) -> int:
     from haft.surfaces.mcp import stdio
 
     return stdio.serve(ServeOptions(**options), first)
+
+
+def _serve_http(**options: Any) -> int:
+    from haft.surfaces.http.options import HttpOptions
+    from haft.surfaces.http.serve import serve
+    from haft.surfaces.mcp.over_http.part import HttpPart
+
+    return serve(HttpOptions(**options), HttpPart)
 
 
 def _serve_hooks(words: list[str]) -> int:

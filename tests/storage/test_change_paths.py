@@ -80,6 +80,7 @@ def test_change_sets_of_an_earlier_format_are_found_by_the_paths_of_their_runs(t
     database.execute("DROP TABLE change_paths")
     database.execute("DROP TABLE workspaces")
     database.execute("DROP TABLE run_hosts")
+    database.execute("DROP TABLE request_keys")
     for name in ("change_sets_held", "change_sets_undoable"):
         database.execute(f"DROP INDEX {name}")
     database.execute("PRAGMA user_version = 4")

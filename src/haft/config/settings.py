@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Literal, get_args
 
+from haft.config.server_values import oidc
 from haft.config.values import (
     agent_types,
     amount,
@@ -19,6 +20,7 @@ from haft.config.values import (
     seconds_by_tool,
     separator,
     separators,
+    served_workspaces,
     table,
     tables,
     temperature,
@@ -699,12 +701,41 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         variable=False,
     ),
     Setting(
+        "server.oidc",
+        {},
+        oidc,
+        "The identity provider with which people sign in to `haft serve http`: `issuer`, `client_id`, `client_secret` "
+        'and `groups`, which gives groups their roles, such as `{staff = ["caller"], admins = ["operator"]}`. '
+        "`groups_claim` names the claim with the groups, if it is not `groups`. `scopes` is what haft asks for, if it "
+        "is not `openid`, `profile` and `email`. A server reads this setting only from your own file. See [people]("
+        "../guides/people.md).",
+        "trusted",
+        variable=False,
+    ),
+    Setting(
         "audit.durability",
         "group",
         one_of("group", "full"),
         "Which records of the audit log a power failure can destroy. `group`: the records of the last 200 ms. "
         "`full`: no records of calls that had ended.",
         "stays-full",
+    ),
+    Setting(
+        "workspaces",
+        [],
+        served_workspaces,
+        "The workspaces of `haft serve http`, one table `[[workspaces]]` for each: `name` and `path`; `users`, the "
+        "names of those who may enter it (without it, everyone whose roles allow it); and `limits`, a table of limits "
+        "for its calls. Without any, the server has the workspace in which it was started, under the name `default`.",
+        "trusted",
+        variable=False,
+    ),
+    Setting(
+        "server.drain_seconds",
+        30.0,
+        seconds(0),
+        "How long `haft serve http` lets running calls go on when it is told to end. Then it cancels them.",
+        "trusted",
     ),
     Setting(
         "telemetry.traces",

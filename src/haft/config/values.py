@@ -10,8 +10,11 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
+from haft.lazy import regex
+
 UNUSABLE: Final = "cannot be used"
 """The beginning of the message of a check that already shows the wrong part of the value."""
+_WORKSPACE_NAME = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_WHOLE: Final = 10**18
 MOST_SECONDS: Final = 10**9
 
@@ -166,6 +169,32 @@ def tables(value: Any) -> dict[str, Any]:
         if not isinstance(one, dict):
             raise ValueError(f"must be a table of tables: `{name}` is not a table")  # noqa: TRY004  all checks raise the same
     return dict(value)
+
+
+def served_workspaces(value: Any) -> list[dict[str, Any]]:
+    """Check a list of the workspaces of a server, and return it."""
+    if not isinstance(value, list | tuple):
+        raise ValueError("must be a list of tables")  # noqa: TRY004  all checks raise the same
+    for one in value:
+        if not isinstance(one, dict) or not _is_text(one.get("name")) or not _is_text(one.get("path")):
+            raise ValueError("must be a list of tables, each with `name` and `path`")
+        if not _WORKSPACE_NAME.fullmatch(one["name"]):
+            raise ValueError(f"`{one['name']}` is not a name: use letters, digits, `.`, `_` and `-`")
+        if not one["path"].startswith(("/", "~")):
+            raise ValueError(f"`{one['path']}` must be an absolute path, or begin with `~`")
+        unknown = sorted(one.keys() - {"name", "path", "users", "limits"})
+        if unknown:
+            raise ValueError(f"has unknown entries: {', '.join(unknown)}")
+        texts(one.get("users", []))
+        table(one.get("limits", {}))
+    names = [one["name"] for one in value]
+    if len({*names}) < len(names):
+        raise ValueError("must have a different name for each workspace")
+    return list(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 def model_names(value: Any) -> dict[str, str]:

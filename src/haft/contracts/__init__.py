@@ -68,6 +68,8 @@ if TYPE_CHECKING:
         Failure,
         HaftError,
         InvalidArguments,
+        KeyInUse,
+        KeyReused,
         LeaseLost,
         LimitExceeded,
         MachineError,
@@ -168,7 +170,7 @@ if TYPE_CHECKING:
     )
     from haft.contracts.server_marks import escaped_marks, marked_text
     from haft.contracts.states import NEXT_STATUSES, STATUSES, TERMINAL, Status
-    from haft.contracts.stored_outcome import confinement_from, decision_from, outcome_from, time_from
+    from haft.contracts.stored_outcome import confinement_from, decision_from, outcome_from, path_from, time_from
     from haft.contracts.tool import (
         DELEGATES,
         Answer,
@@ -208,7 +210,8 @@ else:
                 "NeedsBuild NeedsPerson NotCovered OwnCall NetworkOpen NoNetworkByHost PathEscapes PersonError "
                 "RefusedToClient "
                 "Rejected ScratchFull ShownHasChanged StartFailed StorageFailed TimedOut ToolFailed Unconfined "
-                "UnknownEnd UnknownRequest UnknownRun UnknownTool UnknownWorkspace SandboxDenied near_miss"
+                "UnknownEnd UnknownRequest UnknownRun UnknownTool UnknownWorkspace KeyInUse KeyReused "
+                "SandboxDenied near_miss"
             ),
             "events": "Event EventType iso_time",
             "failure_lines": "error_or_last_line error_line without_progress",
@@ -234,7 +237,7 @@ else:
             "secrets": "MARK MaskedStream NO_SECRETS MIN_SECRET_LENGTH Secrets named_secrets says_secret texts_in",
             "server_marks": "escaped_marks marked_text",
             "states": "NEXT_STATUSES STATUSES Status TERMINAL",
-            "stored_outcome": "confinement_from decision_from outcome_from time_from",
+            "stored_outcome": "confinement_from decision_from outcome_from path_from time_from",
             "tool": (
                 "DELEGATES Answer AnswerBasis DiscoveredTool Effects Hosting Kind Listing "
                 "Provenance RenamedTool State TaskSupport Tool ToolResult ToolSpec configured"

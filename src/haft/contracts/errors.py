@@ -29,7 +29,9 @@
     │   │   └── AmbiguousRun     (several run ids begin with the given text)
     │   ├── UnknownRun           unknown-run         exit 2
     │   ├── UnknownRequest       unknown-request     exit 2
-    │   └── UnknownWorkspace     unknown-workspace   exit 2 (a server has no workspace with this name)
+    │   ├── UnknownWorkspace     unknown-workspace   exit 2 (a server has no workspace with this name)
+    │   ├── KeyReused            key-reused          exit 2 (the key of a request stands for another request)
+    │   └── KeyInUse             key-in-use          exit 6 (another process is about to begin the same request)
     ├── MachineError             the operator must repair the machine
     │   ├── StorageFailed        storage-failed      exit 1
     │   │   └── LeaseLost        (another process has taken over the runs of this host)
@@ -345,6 +347,25 @@ class UnknownWorkspace(PersonError):
         super().__init__(f"this server has no workspace called `{name}`", hint=hint)
 
 
+class KeyReused(PersonError):
+    code = "key-reused"
+    exit_code = 2
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this idempotency key was sent before, with another request", hint="use a new key for each new request"
+        )
+
+
+class KeyInUse(PersonError):
+    code = "key-in-use"
+    exit_code = 6
+    retryable = True
+
+    def __init__(self) -> None:
+        super().__init__("the same request is about to begin in another process", hint="send it again in a moment")
+
+
 class MachineError(HaftError):
     """This machine failed or lacks something: its operator must repair it."""
 
@@ -453,7 +474,9 @@ EXIT_CODES: Final[dict[str, int]] = {
     "timed-out": 4,
     "conflict": 5,
     "deadlock": 5,
+    "key-reused": 2,
     "busy": 6,
+    "key-in-use": 6,
     "dependency-failed": 130,
     "cancelled": 130,
 }

@@ -110,13 +110,16 @@ def decision_from(form: Mapping[str, Any]) -> Decision:
 def confinement_from(form: Mapping[str, Any], thread: str) -> Confinement:
     """The confinement in the JSON form of an outcome of this thread, or of a request for approval."""
     network: Network = form["network"] if isinstance(form["network"], bool) else tuple(form["network"])
-    lists = ("writable", "readable", "env", "path", "layers")
     return Confinement(
         profile=form["profile"],
         network=network,
+        writable=tuple(form.get("writable", ())),
+        readable=tuple(form.get("readable", ())),
+        path=tuple(form.get("path", ())),
+        env=tuple(form.get("env", ())),
+        layers=tuple(form.get("layers", ())),
         reason=form.get("reason"),
         scratch=thread if form.get("scratch") == "thread" else None,
-        **{name: tuple(form.get(name, ())) for name in lists},
     )
 
 

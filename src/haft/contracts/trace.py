@@ -22,6 +22,7 @@ class Trace:
 
     trace_id: str
     span_id: str
+    """Empty if the trace has no span yet, so that the first span of haft is its root."""
     sampled: bool = True
 
     @property
@@ -50,9 +51,9 @@ def callers_trace() -> Trace | None:
 
 @contextlib.contextmanager
 def in_trace(traceparent: object) -> Iterator[Trace | None]:
-    """A context manager: calls that are made in it continue this trace. Without a valid `traceparent`, they begin their
-    own."""
-    trace = parse_traceparent(traceparent)
+    """A context manager: calls that are made in it continue this trace, a `Trace` or the text of a `traceparent`.
+    Without a valid one, they begin their own."""
+    trace = traceparent if isinstance(traceparent, Trace) else parse_traceparent(traceparent)
     token = _CALLERS.set(trace)
     try:
         yield trace

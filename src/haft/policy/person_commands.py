@@ -32,6 +32,8 @@ _COMMANDS: Final = {
     "providers login": _ANY,
     "changes apply": _ANY,
     "tokens add": _ANY,
+    "tokens link": _ANY,
+    "serve http": _ANY,
     "approval secret": _ANY,
     "inbox": frozenset(("--watch",)),
     "templates build": frozenset(("--allow-builds",)),

@@ -83,6 +83,15 @@ if TYPE_CHECKING:
     from haft.service.hooked_calls.variables import environment_key, environment_of
     from haft.service.housekeeping import bounds_of
     from haft.service.inbox import InboxFacade, Reply, answered_by, check_together, to_json
+    from haft.service.listening import (
+        LOOPBACK_NAMES,
+        CannotListen,
+        check_names,
+        is_loopback,
+        listen,
+        place_of,
+        split_address,
+    )
     from haft.service.living_clients import (
         Announcement,
         LivingClient,
@@ -99,13 +108,25 @@ if TYPE_CHECKING:
     from haft.service.paused_runs import request_cancel
     from haft.service.people.identity import Identity
     from haft.service.people.known_people import KnownPeople
-    from haft.service.people.roles import ACTIONS, ALLOWED, MEANING, NEVER_FOR_AGENTS, ROLES, Action, Kind, Role
+    from haft.service.people.roles import (
+        ACTIONS,
+        ALLOWED,
+        MEANING,
+        NEVER_FOR_A_PART,
+        NEVER_FOR_AGENTS,
+        ROLES,
+        Action,
+        Kind,
+        Role,
+    )
     from haft.service.people.sessions import LINK_SECONDS, Session, Sessions, SignInLinks
     from haft.service.people.tokens import ClientToken, Tokens
     from haft.service.permissions import (
         Replayed,
+        decided_by,
         missing_from,
         replayed,
+        replayed_change,
         rules_at,
         rules_in,
         shown_rules,
@@ -130,13 +151,17 @@ if TYPE_CHECKING:
     from haft.service.rule_listing import is_all_there, listed_rules
     from haft.service.run_events import RunEvents
     from haft.service.sealed_states import SealedStates
-    from haft.service.served_workspaces import NamedWorkspace, ServedWorkspace, ServedWorkspaces
+    from haft.service.served_workspaces import DEFAULT_NAME, NamedWorkspace, ServedWorkspace, ServedWorkspaces
     from haft.service.service import ToolService
     from haft.service.state_news import News, StateNews
     from haft.service.state_reader import has_state, open_changes, open_history, recover_dead_hosts
     from haft.service.store import StoreFacade, Tidied
     from haft.service.suggestions import Suggested, add_line, suggested
     from haft.service.sync import SyncToolService
+    from haft.service.telemetry.metrics import METRICS_TYPE, metrics_text
+    from haft.service.telemetry.request_counts import CountedRequest, RequestCounts
+    from haft.service.telemetry.run_counts import RunCounts
+    from haft.service.telemetry.state_facts import MeasuredState
     from haft.service.templates import TemplateState, really_inside, template_environments, template_state
     from haft.service.tool_forms import LIST_FORMS, SINGLE_FORMS, accepted_schema, mcp_definition, tool_definitions
     from haft.service.tool_listing import ListedTools, approval_of, withheld_from
@@ -169,6 +194,7 @@ else:
             "inbox": "InboxFacade Reply answered_by check_together to_json",
             "call_arguments": "check_arguments check_form never_granted",
             "reachable_hosts": "Reach network_reach one_host",
+            "listening": "LOOPBACK_NAMES CannotListen check_names is_loopback listen place_of split_address",
             "living_clients": ("Announcement LivingClient announce belongs_to clients_alive refuse_clients"),
             "local_clients": "LocalClients",
             "observed_calls": "Observed ObservedCalls ObservedDecision",
@@ -178,10 +204,12 @@ else:
             "paused_runs": "request_cancel",
             "people.identity": "Identity",
             "people.known_people": "KnownPeople",
-            "people.roles": "ACTIONS ALLOWED MEANING NEVER_FOR_AGENTS ROLES Action Kind Role",
+            "people.roles": "ACTIONS ALLOWED MEANING NEVER_FOR_AGENTS NEVER_FOR_A_PART ROLES Action Kind Role",
             "people.sessions": "LINK_SECONDS Session Sessions SignInLinks",
             "people.tokens": "ClientToken Tokens",
-            "permissions": "Replayed missing_from replayed rules_at rules_in shown_rules with_delegates",
+            "permissions": (
+                "Replayed decided_by missing_from replayed replayed_change rules_at rules_in shown_rules with_delegates"
+            ),
             "plugins": "ListedPlugin PluginsFacade",
             "previews": "missed_scratch",
             "facades.batches": "BatchRun",
@@ -203,13 +231,17 @@ else:
             "rule_listing": "is_all_there listed_rules",
             "run_events": "RunEvents",
             "sealed_states": "SealedStates",
-            "served_workspaces": "NamedWorkspace ServedWorkspace ServedWorkspaces",
+            "served_workspaces": "DEFAULT_NAME NamedWorkspace ServedWorkspace ServedWorkspaces",
             "service": "ToolService",
             "store": "StoreFacade Tidied",
             "suggestions": "Suggested add_line suggested",
             "sync": "SyncToolService",
             "templates": "TemplateState really_inside template_environments template_state",
             "transcripts": "Transcript TranscriptEntry transcript_of",
+            "telemetry.metrics": "METRICS_TYPE metrics_text",
+            "telemetry.request_counts": "CountedRequest RequestCounts",
+            "telemetry.run_counts": "RunCounts",
+            "telemetry.state_facts": "MeasuredState",
             "tool_forms": "LIST_FORMS SINGLE_FORMS accepted_schema mcp_definition tool_definitions",
             "tool_listing": "ListedTools approval_of withheld_from",
             "trust": "Proposal TrustChange TrustFacade",

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from haft.config import Config, ConfigFile, SettingsCollector, read_config
-from haft.contracts import Action, Call, Decision, ToolName, ToolSpec, new_run_id
+from haft.contracts import Action, BadUsage, Call, Decision, ToolName, ToolSpec, new_run_id
 from haft.pipeline import Decide
-from haft.policy import Explanation, PolicyEngine, PolicyQuery, Step, is_for_other_workspace, missing_target
+from haft.policy import (
+    Explanation,
+    PolicyEngine,
+    PolicyQuery,
+    Step,
+    check_rules,
+    is_for_other_workspace,
+    missing_target,
+    rule_from,
+    shapes_of,
+)
 from haft.runs import Filter, RunRecord
 
 if TYPE_CHECKING:
@@ -187,3 +198,44 @@ async def replayed(service: ToolService, rules: Sequence[Rule] | None, limit: in
         before,
         lambda spec: spec.has_processes and namespaces,
     )
+
+
+async def replayed_change(
+    service: ToolService, source: str | None, table: Mapping[str, Any] | None, limit: int
+) -> Replayed:
+    """Replay past calls with one rule changed, and compare with the decisions of the current rules. `source` is the
+    rule that `table` replaces, or that goes if there is no `table`; without `source`, `table` is a new first rule."""
+    rules = list(service.config.rules)
+    place = next((number for number, rule in enumerate(rules) if rule.source == source), None)
+    if source is not None and place is None:
+        raise BadUsage(f"there is no rule at {source}", hint="`haft permissions list` shows where each rule is written")
+    origin = "user" if place is None else rules[place].origin
+    shown = source or "the new rule"
+    new = [] if table is None else [rule_from(table, origin=origin, source=shown)]
+    check_rules(new, shapes_of([listing.spec for listing in service.tools(all=True)]))
+    at, after = (0, 0) if place is None else (place, place + 1)
+    changed = service._host.policy_engine_with([*rules[:at], *new, *rules[after:]])
+    namespaces = (await service._host.sandbox.ready()).namespaces
+    return replay(
+        service._host.history().each(Filter(workspace=service._host.root.root, limit=limit)),
+        {listing.spec.name: listing.spec for listing in service.tools(all=True)},
+        changed,
+        service._host.policy_engine,
+        lambda spec: spec.has_processes and namespaces,
+    )
+
+
+def decided_by(service: ToolService, limit: int) -> tuple[int, Counter[tuple[str, str, str]]]:
+    """How many of the last `limit` calls there were, and how many of them each rule decided: by the file of the rule,
+    its words, and the action. The line of the rule is left out, because it changes when other rules do."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    runs = 0
+    for run in service._host.history().each(Filter(workspace=service._host.root.root, limit=limit)):
+        decision = run.record["decision"]
+        if decision is None or run.record["tool"] in ("undo", "redo", "apply", "drop"):
+            continue
+        runs += 1
+        counts[
+            decision["source"].rpartition(":")[0] or decision["source"], decision["rule"], decided_then(decision)
+        ] += 1
+    return runs, counts

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from haft.config import ConfigFile, configured, is_trusted, user_file, workspace_config
 from haft.contracts import BadConfig, BadUsage, Principal, ToolSpec, check_owned
-from haft.policy import check_rule, missing_target, rule_from, shapes_of
+from haft.policy import Rule, check_rule, missing_target, rule_from, shapes_of
 from haft.service.own_file import OwnFile
 from haft.service.rule_memory import forget_rule
-from haft.service.toml_text import with_rule, without_rule
+from haft.service.toml_text import rule_text, with_rule, with_rule_instead, without_rule
 from haft.storage import StateHome
 
 _REMEMBERED: Final = re.compile(r"remembered:([0-9]{1,18})")
@@ -65,21 +65,28 @@ class RuleChanges:
         file.check(file.text, self._workspace)
         text, line = with_rule(file.text, rule, is_first=is_first)
         source = f"{file.shown}:{line}"
-        read = None
-        try:
-            file.check(text, self._workspace)
-            read = rule_from(rule, origin="user", source=source)
-            check_rule(read, shapes_of(specs))
-            check_owned(read.grant.network)
-        except BadConfig as error:
-            why = error.message.removeprefix(f"{source}: ")  # The rule is not in the file yet: name no line.
-            raise BadUsage(f"the rule was not written: {why}", hint=error.hint) from error
-        except ValueError as error:
-            raise BadUsage(f"the rule was not written: `grant`: {error}") from error
+        read = self._checked(file, text, rule, source, specs)
         lost = in_workspace and self._loses_trust(file, file.text)
         file.write(text)
         place = f"{file.path if in_workspace else file.shown}:{line}"
         return RuleChange(source, file.path, line, rule, place, lost, missing_target(read, specs))
+
+    def text_of(self, source: str) -> str:
+        """The rule that `source` names as TOML. Raises `BadUsage` if it is not in a file whose rules can be changed."""
+        file, number, _ = self._placed(source)
+        return rule_text(file.tables()[number])
+
+    def replace(self, source: str, rule: Mapping[str, Any], specs: Iterable[ToolSpec]) -> RuleChange:
+        """Write another rule in the place of the one that `source` names: a file and its line."""
+        self._principal.must_be_person("permissions edit")
+        file, number, line = self._placed(source)
+        text = with_rule_instead(file.text, number, rule)
+        is_own = file.path == user_file(os.environ)
+        lost = not is_own and self._loses_trust(file, file.text)
+        read = self._checked(file, text, rule, source, list(specs))
+        file.write(text)
+        place = f"{file.shown if is_own else file.path}:{line}"
+        return RuleChange(source, file.path, line, rule, place, lost, missing_target(read, list(specs)))
 
     def remove(self, source: str) -> RuleChange:
         """Remove the rule that `source` names: `remembered:3`, or a file and its line."""
@@ -88,16 +95,8 @@ class RuleChanges:
         if remembered is not None:
             self._forget(int(remembered[1]))
             return RuleChange(source, None, None, None)
-        placed = _PLACED.fullmatch(source)
-        if placed is None:
-            raise BadUsage(f"`{source[:80]}` does not name a rule", hint=_LIST)
-        file = self._file_named(placed[1])
-        line = int(placed[2])
+        file, number, line = self._placed(source)
         rules = file.tables()
-        try:
-            number = file.lines().index(line)
-        except ValueError:
-            raise BadUsage(f"no rule begins at line {line} of {file.path}", hint=_LIST) from None
         text = without_rule(file.text, number)
         try:
             file.check(text, self._workspace)
@@ -108,6 +107,35 @@ class RuleChanges:
         file.write(text)
         place = f"{file.shown if is_own else file.path}:{line}"
         return RuleChange(f"{file.shown}:{line}", file.path, line, rules[number], place, lost)
+
+    def _checked(
+        self, file: OwnFile, text: str, rule: Mapping[str, Any], source: str, specs: Sequence[ToolSpec]
+    ) -> Rule:
+        """The rule as it would be read from the new text of its file. Raises `BadUsage` if it could not be used."""
+        try:
+            file.check(text, self._workspace)
+            read = rule_from(rule, origin="user", source=source)
+            check_rule(read, shapes_of(specs))
+            check_owned(read.grant.network)
+        except BadConfig as error:
+            why = error.message.removeprefix(f"{source}: ")  # The rule is not in the file yet: name no line.
+            raise BadUsage(f"the rule was not written: {why}", hint=error.hint) from error
+        except ValueError as error:
+            raise BadUsage(f"the rule was not written: `grant`: {error}") from error
+        return read
+
+    def _placed(self, source: str) -> tuple[OwnFile, int, int]:
+        """The file of a rule, the number of the rule in it, counted from 0, and its line."""
+        placed = _PLACED.fullmatch(source)
+        if placed is None:
+            raise BadUsage(f"`{source[:80]}` does not name a rule", hint=_LIST)
+        file = self._file_named(placed[1])
+        line = int(placed[2])
+        try:
+            number = file.lines().index(line)
+        except ValueError:
+            raise BadUsage(f"no rule begins at line {line} of {file.path}", hint=_LIST) from None
+        return file, number, line
 
     def _forget(self, number: int) -> None:
         workspace = self._named_workspace()

@@ -36,6 +36,8 @@ class RunEvents:
         """The number of the last event that was read."""
         self.has_ended = False
         """Whether the outcome was read, so that nothing follows."""
+        self.has_more = False
+        """Whether the page that was read last was full."""
         self._host = host
         self._output: _Output | None = None
         self._attached: Run | None = None
@@ -138,6 +140,7 @@ class RunEvents:
         """A page of the events that `happened` and of the output, up to the number `cap`, and whether these are all
         that there are now."""
         page: list[Event] = []
+        self.has_more = False
         size, now = 0, time.time()
         waiting = iter(happened)
         event = next(waiting, None)
@@ -157,6 +160,7 @@ class RunEvents:
             if chosen.type not in ("stdout", "stderr") or chosen.text:
                 page.append(chosen)
                 size += len(chosen.text) + 200
+        self.has_more = True
         return page, False
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from haft.contracts import UnknownWorkspace, near_miss
 from haft.service.service import ToolService
+from haft.service.telemetry.run_counts import RunCounts
 from haft.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -50,11 +51,21 @@ class ServedWorkspace:
 class ServedWorkspaces:
     """The workspaces of one server. Enter it with `async with`: it opens their services, and closes them."""
 
-    def __init__(self, workspaces: Sequence[NamedWorkspace], **options: Any) -> None:
-        """`options` are those of `ToolService.open`, for each workspace. Several workspaces, and those that the
-        configuration gives to some users, are shared by several people, unless `is_shared` says otherwise."""
+    def __init__(
+        self,
+        workspaces: Sequence[NamedWorkspace],
+        *,
+        each_with: Callable[[NamedWorkspace], Mapping[str, Any]] | None = None,
+        **options: Any,
+    ) -> None:
+        """`options` are those of `ToolService.open`, for each workspace; `each_with` returns further ones for one.
+        Several workspaces, and those that the configuration gives to some users, are shared by several people, unless
+        `is_shared` says otherwise."""
         self._named = tuple(workspaces)
-        self._options = options
+        self._each_with = each_with or (lambda _: {})
+        self.counts = RunCounts()
+        """Counts the calls of all workspaces, for metrics."""
+        self._options = {**options, "watchers": (self.counts, *options.get("watchers", ()))}
         self._open: dict[str, ServedWorkspace] = {}
         self._stack = contextlib.AsyncExitStack()
 
@@ -70,6 +81,7 @@ class ServedWorkspaces:
                 options = {
                     "is_shared": len(self._named) > 1 or bool(each.users),
                     **self._options,
+                    **self._each_with(each),
                     "settings": {**(self._options.get("settings") or {}), **limits},
                     "neighbours": [other.path for other in self._named if other is not each],
                 }

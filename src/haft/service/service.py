@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from haft.service.facades.audit import HostAudit
     from haft.service.facades.batches import BatchRun, HostBatches
     from haft.service.facades.changes import HostChanges
+    from haft.service.facades.keyed_requests import HostKeyedRequests
     from haft.service.facades.paused_runs import HostPausedRuns
     from haft.service.facades.programs import HostPrograms
     from haft.service.facades.providers import HostProviders
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from haft.service.observed_calls import ObservedCalls
     from haft.service.output_pages import OutputPage
     from haft.service.previews import PreviewContext
+    from haft.service.remote.service import RemoteToolService
     from haft.service.sync import SyncToolService
     from haft.storage import StateHome
     from haft.toolsets import Discovery, ToolLike
@@ -159,6 +161,32 @@ class ToolService:
 
         return SyncToolService(cls.open(workspace, **options))
 
+    @classmethod
+    def connect(cls, url: str, *, token: str | None = None, **options: Any) -> RemoteToolService:
+        """Connect to the tool service of a server (`haft serve http`), with the rights of a token. Enter it with `async
+        with`. It has the methods of `ToolService`; those that ask the server are awaited.
+
+        `url` is the server's address; it may name a workspace, as that of a page of the console does: `…/w/NAME`.
+        Without `token`, the variable `HAFT_TOKEN` has it. Other options: `workspace` is the name of a workspace
+        (default: the only one, or `default`). `approver` answers requests of calls that this service makes, with
+        `approves_connections`, `answers_questions` and `answerable` as in `open`; the token must be allowed to approve.
+        `thread` is the conversation of the calls. `verify` names a file or directory with the certificates of a private
+        authority, or is an `ssl.SSLContext`. `timeout` is for how many seconds the server may be silent, and
+        `retry_seconds` for how long a server that cannot be reached is tried again. With `keeps_runs`, calls that have
+        not ended go on when the service is closed. `allow_http` lets the token be sent unencrypted beyond this
+        machine."""
+        from haft.service.remote.service import RemoteToolService
+
+        return RemoteToolService(url, token=token, **options)
+
+    @classmethod
+    def connect_sync(cls, url: str, *, token: str | None = None, **options: Any) -> SyncToolService:
+        """Connect to the tool service of a server, for a program without an event loop. Enter it with `with`. The
+        options are those of `connect`."""
+        from haft.service.sync import SyncToolService
+
+        return SyncToolService(cls.connect(url, token=token, **options))
+
     async def __aenter__(self) -> Self:
         await self._host.open(self.call, self.changes.apply_approved)
         return self
@@ -202,6 +230,13 @@ class ToolService:
         from haft.service.facades.paused_runs import HostPausedRuns
 
         return HostPausedRuns(self._host)
+
+    @cached_property
+    def keyed_requests(self) -> HostKeyedRequests:
+        """Requests that a client may send twice, because it gave them a key."""
+        from haft.service.facades.keyed_requests import HostKeyedRequests
+
+        return HostKeyedRequests(self._host)
 
     @cached_property
     def tools(self) -> HostTools:

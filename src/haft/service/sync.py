@@ -4,42 +4,56 @@ thread of its own."""
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, cast
 
+from haft.audit import Verdict
 from haft.changes import Direction, ReversalResult
 from haft.contracts import ApprovalAnswer, BadConfig, Event, Grants, Listing, Outcome, Principal, RunId
-from haft.pipeline import BatchPlan, Pause, Run
+from haft.pipeline import BatchPlan
 from haft.policy import Explanation, Waiting
 from haft.runs import RunRecord
 from haft.service.audit_log import AuditLogFacade
-from haft.service.facades.batches import BatchRun
 from haft.service.inbox import Reply
 from haft.service.output_pages import OutputPage
 from haft.toolsets import ToolLike
 
-if TYPE_CHECKING:
-    from haft.service.facades.tasks import HostTasks
-
 T = TypeVar("T")
 
 
-class Service(Protocol):
-    """The part of `ToolService` that this module uses. The module of `ToolService` imports this module, so this module
-    cannot import `ToolService`."""
+class StartedRun(Protocol):
+    """A run of this host, or of a server."""
 
     @property
-    def record(self) -> AuditLogFacade: ...
+    def id(self) -> RunId: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def cancel(self) -> Callable[[], bool | asyncio.Task[bool]]: ...
+    @property
+    def pause_or_outcome(self) -> Callable[[], Coroutine[Any, Any, Any]]: ...
+    def __await__(self) -> Generator[Any, None, Outcome]: ...
+    def __aiter__(self) -> AsyncIterator[Event]: ...
+
+
+class Service(Protocol):
+    """The part of `ToolService`, and of the service of a server, that this module uses. The modules of these import
+    this module, so this module cannot import them. What a service on a server must ask for, it returns as a
+    coroutine."""
+
+    @property
+    def record(self) -> Any: ...
     async def __aenter__(self) -> Any: ...
     async def close(self) -> None: ...
     @property
-    def call(self) -> Callable[..., Run]: ...
+    def call(self) -> Callable[..., StartedRun]: ...
     @property
-    def batch(self) -> Callable[..., BatchRun]: ...
+    def batch(self) -> Callable[..., Awaitable[list[Outcome]]]: ...
     @property
-    def tasks(self) -> HostTasks: ...
+    def tasks(self) -> Any: ...
     @property
     def plan_batch(self) -> Callable[..., Coroutine[Any, Any, BatchPlan]]: ...
     @property
@@ -51,33 +65,41 @@ class Service(Protocol):
     @property
     def missing_conditions(self) -> Callable[[], Coroutine[Any, Any, str | None]]: ...
     @property
-    def undo(self) -> Callable[..., Run]: ...
+    def undo(self) -> Callable[..., StartedRun]: ...
     @property
-    def redo(self) -> Callable[..., Run]: ...
+    def redo(self) -> Callable[..., StartedRun]: ...
     @property
-    def apply(self) -> Callable[..., Run]: ...
+    def apply(self) -> Callable[..., StartedRun]: ...
     @property
-    def drop(self) -> Callable[..., Run]: ...
+    def drop(self) -> Callable[..., StartedRun]: ...
     @property
-    def look_ahead(self) -> Callable[..., ReversalResult]: ...
+    def look_ahead(self) -> Callable[..., ReversalResult | Coroutine[Any, Any, ReversalResult]]: ...
     @property
     def permissions_test(self) -> Callable[..., Coroutine[Any, Any, Explanation]]: ...
     @property
-    def inbox(self) -> Callable[..., list[Waiting]]: ...
+    def inbox(self) -> Callable[..., list[Waiting] | Coroutine[Any, Any, list[Waiting]]]: ...
     @property
-    def resume(self) -> Callable[..., Coroutine[Any, Any, Run]]: ...
+    def resume(self) -> Callable[..., Coroutine[Any, Any, StartedRun]]: ...
     @property
     def approve(self) -> Callable[..., asyncio.Task[Reply]]: ...
     @property
     def reject(self) -> Callable[..., asyncio.Task[Reply]]: ...
-    def diff(self, run: str) -> str: ...
-    def run(self, run: str) -> Run | RunRecord: ...
-    def runs(self, **wanted: Any) -> list[RunRecord]: ...
-    def cancel(self, run: str, *, who: str | Principal | None = None) -> bool: ...
-    def tools(self, *, all: bool = False) -> list[Listing]: ...  # noqa: A002  the word of the command line
-    def add(self, tool: ToolLike) -> Listing: ...
-    def remove(self, name: str) -> None: ...
-    def tools_as(self, form: str, *, thread: str | None = None) -> list[dict[str, Any]]: ...
+    @property
+    def diff(self) -> Callable[[str], str | Coroutine[Any, Any, str]]: ...
+    @property
+    def run(self) -> Callable[[str], Any]: ...
+    @property
+    def runs(self) -> Callable[..., list[RunRecord] | Coroutine[Any, Any, list[RunRecord]]]: ...
+    @property
+    def cancel(self) -> Callable[..., bool | Coroutine[Any, Any, bool]]: ...
+    @property
+    def tools(self) -> Callable[..., list[Listing] | Coroutine[Any, Any, list[Listing]]]: ...
+    @property
+    def add(self) -> Callable[[ToolLike], Listing]: ...
+    @property
+    def remove(self) -> Callable[[str], None]: ...
+    @property
+    def tools_as(self) -> Callable[..., list[dict[str, Any]] | Coroutine[Any, Any, list[dict[str, Any]]]]: ...
     @property
     def output(self) -> Callable[..., Coroutine[Any, Any, OutputPage]]: ...
     def watch_tools(self) -> AsyncIterator[list[Listing]]: ...
@@ -86,7 +108,7 @@ class Service(Protocol):
 class SyncRun:
     """A run, for a program without an event loop: `wait()` for it, iterate over it, `cancel()` it."""
 
-    def __init__(self, run: Run, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, run: StartedRun, loop: asyncio.AbstractEventLoop) -> None:
         self._run = run
         self._loop = loop
 
@@ -111,9 +133,9 @@ class SyncRun:
             future.cancel()
             raise
 
-    def pause_or_outcome(self) -> Pause | Outcome:
-        """Wait until the call, or a call below it, needs approval, or until the run has ended. Answer a pause with
-        `SyncToolService.resume`."""
+    def pause_or_outcome(self) -> Any:
+        """The next `Pause`, or the outcome: wait until the call, or a call below it, needs approval, or until the run
+        has ended. Answer a pause with `SyncToolService.resume`."""
         return asyncio.run_coroutine_threadsafe(self._run.pause_or_outcome(), self._loop).result()
 
     def __iter__(self) -> Iterator[Event]:
@@ -121,15 +143,20 @@ class SyncRun:
             return aiter(self._run)
 
         events = asyncio.run_coroutine_threadsafe(subscribe(), self._loop).result()
-        while True:
-            try:
-                yield asyncio.run_coroutine_threadsafe(anext(events), self._loop).result()
-            except StopAsyncIteration:
-                return
+        try:
+            while True:
+                try:
+                    yield asyncio.run_coroutine_threadsafe(_next(events), self._loop).result()
+                except StopAsyncIteration:
+                    return
+        finally:
+            if self._loop.is_running():
+                asyncio.run_coroutine_threadsafe(events.aclose(), self._loop).result()
 
     def cancel(self) -> bool:
         async def cancel() -> bool:
-            return self._run.cancel()
+            cancelled = self._run.cancel()
+            return cancelled if isinstance(cancelled, bool) else await cancelled
 
         return asyncio.run_coroutine_threadsafe(cancel(), self._loop).result()
 
@@ -181,11 +208,16 @@ class SyncToolService:
             raise BadConfig("this service is not open", hint="use it inside `with ToolService.open_sync(...)`")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
-    def _on_loop(self, work: Callable[[], T]) -> T:
+    def _on_loop(self, work: Callable[[], T | Coroutine[Any, Any, T]]) -> T:
         async def do() -> T:
-            return work()
+            found = work()
+            return await found if inspect.iscoroutine(found) else cast("T", found)
 
         return self._wait(do())
+
+    def _here(self, found: T | Coroutine[Any, Any, T]) -> T:
+        """What was read in this thread, so that the event loop goes on meanwhile; or what a server is asked."""
+        return self._wait(found) if inspect.iscoroutine(found) else cast("T", found)
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> SyncRun:
         """Call a tool. Returns the run without waiting for its end."""
@@ -200,8 +232,11 @@ class SyncToolService:
         """Go on with an ended task. Returns the new run without waiting for its end."""
         return self._started(lambda: self._service.tasks.resume(task, prompt, **options))
 
-    def _started(self, start: Callable[[], Run]) -> SyncRun:
+    def _started(self, start: Callable[[], StartedRun]) -> SyncRun:
         run = self._on_loop(start)
+        wait_for_id: Callable[[], Coroutine[Any, Any, None]] | None = getattr(run, "wait_for_id", None)
+        if wait_for_id is not None:  # A server makes some ids, or refuses.
+            self._wait(wait_for_id())
         assert self._loop is not None
         return SyncRun(run, self._loop)
 
@@ -259,7 +294,7 @@ class SyncToolService:
         self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False
     ) -> ReversalResult:
         """What an undo or redo would do, without doing it."""
-        return self._service.look_ahead(direction, *runs, thread=thread, force=force)
+        return self._here(self._service.look_ahead(direction, *runs, thread=thread, force=force))
 
     def permissions_test(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> Explanation:
         """The decision about a call, and the steps that led to it. Calls no tool, and runs no program that a rule lets
@@ -286,7 +321,7 @@ class SyncToolService:
 
     def diff(self, run: str) -> str:
         """The changes of a run as a patch."""
-        return self._service.diff(run)
+        return self._here(self._service.diff(run))
 
     def output(self, run: str, offset: int = 0) -> OutputPage:
         """The stored output of a run from byte `offset` on, as much as fits on a page."""
@@ -298,10 +333,10 @@ class SyncToolService:
 
     def run(self, run: str) -> SyncRun | RunRecord:
         found = self._on_loop(lambda: self._service.run(run))
-        if isinstance(found, Run):
-            assert self._loop is not None
-            return SyncRun(found, self._loop)
-        return found
+        if isinstance(found, RunRecord):
+            return found
+        assert self._loop is not None
+        return SyncRun(found, self._loop)
 
     def runs(self, **wanted: Any) -> list[RunRecord]:
         return self._on_loop(lambda: self._service.runs(**wanted))
@@ -325,8 +360,40 @@ class SyncToolService:
             yield self._wait(_next(catalogues))
 
     @property
-    def record(self) -> AuditLogFacade:
-        return self._service.record
+    def record(self) -> AuditLogFacade | SyncAuditLog:
+        """The audit log."""
+        record = self._service.record
+        return record if isinstance(record, AuditLogFacade) else SyncAuditLog(record, self._wait)
+
+
+class SyncAuditLog:
+    """The audit log of a server, blocking."""
+
+    def __init__(self, log: Any, wait: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+        self._log = log
+        self._wait = wait
+
+    def verify(self, *, since_checkpoint: bool = False) -> Verdict:
+        """Check every entry, or those after the last one that an earlier check found intact."""
+        verdict: Verdict = self._wait(self._log.verify(since_checkpoint=since_checkpoint))
+        return verdict
+
+    def last(self, limit: int = 50) -> list[dict[str, Any]]:
+        """The last entries, the newest first."""
+        found: list[dict[str, Any]] = self._wait(self._log.last(limit))
+        return found
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """All entries, the oldest first."""
+        entries = self._log.entries()
+        try:
+            while True:
+                try:
+                    yield self._wait(_next(entries))
+                except StopAsyncIteration:
+                    return
+        finally:
+            self._wait(entries.aclose())
 
 
 async def _given(start: Callable[[], Awaitable[T]]) -> T:

@@ -48,16 +48,22 @@ def with_rule(text: str, rule: Mapping[str, Any], *, is_first: bool) -> tuple[st
     return changed.replace("\n", ending), found[0 if is_first else -1]
 
 
+def with_rule_instead(text: str, number: int, rule: Mapping[str, Any]) -> str:
+    """The text with another rule in the place of the rule `number`, counted from 0. Comments inside the old rule go."""
+    text, ending = with_plain_ends(text)
+    before = tomllib.loads(text)
+    start, end, pieces = _place_of_rule(text, before, number)
+    changed = "\n".join([*pieces[:start], *rule_text(rule).rstrip("\n").split("\n"), *pieces[end:]])
+    rules = [rule if index == number else one for index, one in enumerate(before["permissions"])]
+    _require_same(changed, {**before, "permissions": rules})
+    return changed.replace("\n", ending)
+
+
 def without_rule(text: str, number: int) -> str:
     """The text without the rule `number`, counted from 0. Comments above the rule stay."""
     text, ending = with_plain_ends(text)
     before = tomllib.loads(text)
-    lines = _lines_of_rules(text, before)
-    start = lines[number] - 1
-    pieces = text.split("\n")
-    end = _end_of_table(text, start, len(pieces))
-    while end > start + 1 and (not pieces[end - 1].strip() or pieces[end - 1].lstrip().startswith("#")):
-        end -= 1
+    start, end, pieces = _place_of_rule(text, before, number)
     if end < len(pieces) and not pieces[end].strip() and (start == 0 or not pieces[start - 1].strip()):
         end += 1
     changed = "\n".join([*pieces[:start], *pieces[end:]])
@@ -65,6 +71,16 @@ def without_rule(text: str, number: int) -> str:
     rest = {name: value for name, value in before.items() if name != "permissions"}
     _require_same(changed, {**rest, "permissions": kept} if kept else rest)
     return changed.replace("\n", ending)
+
+
+def _place_of_rule(text: str, tables: Mapping[str, Any], number: int) -> tuple[int, int, list[str]]:
+    """The index of the first line of a rule, that of the first line after it, and all lines."""
+    start = _lines_of_rules(text, tables)[number] - 1
+    pieces = text.split("\n")
+    end = _end_of_table(text, start, len(pieces))
+    while end > start + 1 and (not pieces[end - 1].strip() or pieces[end - 1].lstrip().startswith("#")):
+        end -= 1
+    return start, end, pieces
 
 
 def _lines_of_rules(text: str, tables: Mapping[str, Any]) -> tuple[int, ...]:

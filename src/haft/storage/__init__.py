@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from haft.storage.ports.audit_log import AuditLog
     from haft.storage.ports.change_sets import Ledger, Row, Verb
     from haft.storage.ports.leases import Lease, Leases
+    from haft.storage.ports.request_keys import KeyedRequest, RequestKeys
     from haft.storage.ports.rules_and_pins import KeptPin, KeptRule, PinStore, RuleStore
     from haft.storage.ports.runs import Filter, RunStore
     from haft.storage.ports.stores import Connection, Health, Stores
@@ -39,6 +40,7 @@ else:
             "ports.audit_log": "AuditLog",
             "ports.change_sets": "Ledger Row Verb",
             "ports.leases": "Lease Leases",
+            "ports.request_keys": "KeyedRequest RequestKeys",
             "ports.rules_and_pins": "KeptPin KeptRule PinStore RuleStore",
             "ports.runs": "Filter RunStore",
             "ports.stores": "Connection Health Stores",

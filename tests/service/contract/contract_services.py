@@ -8,11 +8,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import socket
 import threading
 
+import uvicorn
 from contract_tools import TOOLS
 
-from haft import ToolService
+from haft import Principal, ToolService
+from haft.contracts import BadUsage
+from haft.service import ServedWorkspaces, StateHome, Tokens
 
 RUNS = ("apply", "call", "drop", "redo", "undo")
 """Methods that return a run at once, which is not awaited."""
@@ -45,6 +49,19 @@ class Loop:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout)
 
 
+    def iterate(self, begin):
+        items = self.wait(_plain(begin))
+        try:
+            while True:
+                try:
+                    yield self.wait(_next(items))
+                except StopAsyncIteration:
+                    return
+        finally:
+            if self.loop.is_running():
+                self.wait(items.aclose())
+
+
 class AwaitedRun:
     def __init__(self, run, loop):
         self.run, self._loop = run, loop
@@ -59,12 +76,7 @@ class AwaitedRun:
         return self._loop.wait(_value(self.run.cancel))
 
     def __iter__(self):
-        events = self._loop.wait(_plain(lambda: aiter(self.run)))
-        while True:
-            try:
-                yield self._loop.wait(anext(events))
-            except StopAsyncIteration:
-                return
+        yield from self._loop.iterate(lambda: aiter(self.run))
 
 
 class Awaited:
@@ -85,9 +97,11 @@ class Awaited:
         return call
 
     def watch_tools(self):
-        catalogues = self._loop.wait(_plain(self._service.watch_tools))
-        while True:
-            yield self._loop.wait(anext(catalogues))
+        yield from self._loop.iterate(self._service.watch_tools)
+
+
+async def _next(items):
+    return await anext(items)
 
 
 async def _plain(work):
@@ -125,6 +139,85 @@ class Blocking:
             yield service
 
 
+class Server:
+    """A server on a free port of loopback, with the tools of the suite, in a thread of its own."""
+
+    def __init__(self, place, settings):
+        self._place, self._settings = place, settings
+
+    def __enter__(self):
+        self._loop = Loop().__enter__()
+        self._loop.wait(self._start())
+        return self
+
+    def __exit__(self, *_):
+        self._loop.wait(self._stop())
+        self._loop.__exit__()
+
+    async def _start(self):
+        from haft.surfaces.http.app import application
+        from haft.surfaces.http.server import Server as Served
+        from haft.surfaces.http.sign_in import SignIn
+        from haft.surfaces.http.streams.hub import Hub
+
+        home = StateHome(str(self._place / "home"))
+        self._stack = contextlib.AsyncExitStack()
+        opening = ServedWorkspaces.only(
+            self._place / "workspace", home=home.path, tools=TOOLS, settings=self._settings
+        )
+        opened = await self._stack.enter_async_context(opening)
+        served = Served(opened, SignIn(home), home)
+        served.hub = await self._stack.enter_async_context(Hub({each.name: each.service for each in opened}))
+        self._guard = application(served)
+        listening = socket.create_server(("127.0.0.1", 0))
+        config = uvicorn.Config(self._guard, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=1)
+        self._carrier = uvicorn.Server(config)
+        self._carrier.capture_signals = contextlib.nullcontext
+        self._serving = asyncio.ensure_future(self._carrier.serve([listening]))
+        self._watching = asyncio.ensure_future(self._guard.watch())
+        self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+    async def _stop(self):
+        self._carrier.should_exit = True
+        await self._serving
+        self._watching.cancel()
+        await self._guard.end_all()
+        await self._stack.aclose()
+
+
+class Remote:
+    """The service of a server, with an event loop."""
+
+    @contextlib.contextmanager
+    def open(self, place, **options):
+        with self._connected(place, options) as (url, given), Loop() as loop:
+            service = ToolService.connect(url, **given)
+            loop.wait(service.__aenter__())
+            try:
+                yield Awaited(service, loop)
+            finally:
+                loop.wait(service.close())
+
+    @contextlib.contextmanager
+    def _connected(self, place, options):
+        (place / "workspace").mkdir(exist_ok=True)
+        with Server(place, SETTINGS | options.pop("settings", {})) as server:
+            tokens = Tokens(place / "home")
+            with contextlib.suppress(BadUsage):  # There is none yet.
+                tokens.revoke("mia", Principal("tester"))
+            token = tokens.add("mia", Principal("tester"), kind="person", roles=["operator"])[1]
+            yield server.url, {"token": token, **options}
+
+
+class RemoteBlocking(Remote):
+    """The service of a server, without an event loop."""
+
+    @contextlib.contextmanager
+    def open(self, place, **options):
+        with self._connected(place, options) as (url, given), ToolService.connect_sync(url, **given) as service:
+            yield service
+
+
 def _given(place, options):
     (place / "workspace").mkdir(exist_ok=True)
     settings = SETTINGS | options.pop("settings", {})
@@ -138,4 +231,4 @@ def _given(place, options):
     }
 
 
-KINDS = {"embedded": Embedded, "blocking": Blocking}
+KINDS = {"embedded": Embedded, "blocking": Blocking, "remote": Remote, "remote-blocking": RemoteBlocking}

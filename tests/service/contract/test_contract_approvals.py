@@ -29,9 +29,9 @@ def test_a_request_shows_the_call(service):
     )
     assert waiting.digest and waiting.expires and waiting.expires_at > waiting.created_at > 0
     assert waiting.id in [each.id for each in service.inbox(all=True)]
-    assert run.status == "blocked-on-user"
-    event = next(iter(run))
-    assert (event.status, event.facts["request"]) == ("blocked-on-user", waiting.id)
+    assert service.run(run.id).status == "blocked-on-user"
+    event = next(event for event in service.run(run.id) if event.status == "blocked-on-user")
+    assert event.facts["request"] == waiting.id
     reply = service.approve(waiting.id)
     assert (reply.waiting.id, reply.approved, reply.host_lives, reply.settle) == (waiting.id, True, True, False)
     outcome = run.wait()

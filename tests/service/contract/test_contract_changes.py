@@ -99,12 +99,12 @@ def test_unusual_names_of_files(service, files):
 
 
 def test_a_name_that_is_not_utf_8(service, files):
-    outcome = service.call("shell", {"command": r"""printf x > "$(printf 'bad-\377')" """})
-    service.approve(_asked(service, outcome.id).id) if outcome.status == "blocked-on-user" else None
-    (change,) = outcome.wait().changes.files
+    run = service.call("shell", {"command": r"""printf x > "$(printf 'bad-\377')" """})
+    service.approve(_asked(service, run.id).id)
+    (change,) = run.wait().changes.files
     assert os.fsencode(change.path) == b"bad-\xff" and change.to_json()["pathBytes"] == "YmFkLf8="
-    assert service.look_ahead("undo", outcome.id).runs == (outcome.id,)
-    assert service.undo(outcome.id).wait().ok
+    assert service.look_ahead("undo", run.id).runs == (run.id,)
+    assert service.undo(run.id).wait().ok
     assert b"bad-\xff" not in os.listdir(os.fsencode(files))
 
 

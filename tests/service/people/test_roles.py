@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from haft.contracts import BadUsage, NeedsPerson, Principal
-from haft.service import ACTIONS, ALLOWED, MEANING, NEVER_FOR_AGENTS, ROLES, Identity, Tokens
+from haft.service import ACTIONS, ALLOWED, MEANING, NEVER_FOR_A_PART, NEVER_FOR_AGENTS, ROLES, Identity, Tokens
 
 PERSON = Principal("ana")
 
@@ -63,6 +63,12 @@ def test_workspaces_and_tools_narrow_what_an_identity_reaches():
     assert narrow.may_enter("web") and not narrow.may_enter("x")
     assert narrow.may_call("mcp__git__log") and not narrow.may_call("shell")
     assert not identity("agent", "reader").may_call("shell")
+
+
+@pytest.mark.parametrize("part", [{"workspaces": ("web",)}, {"tools": ("read_*",)}])
+def test_an_operator_of_a_part_reaches_no_further(part):
+    found = {each for each in ACTIONS if not identity("person", "operator", **part).may(each)}
+    assert found == NEVER_FOR_A_PART
 
 
 def test_an_agent_acts_as_an_agent_and_cannot_make_tokens(tmp_path):

@@ -25,7 +25,7 @@ def test_a_token_names_its_client_and_only_its_digest_is_stored(tokens, tmp_path
     made, token = tokens.add("codex", PERSON)
     assert tokens.find(token) == made and (made.name, made.by) == ("codex", "ana")
     (file,) = files_of(tmp_path)
-    assert token not in file.read_text() and token.rpartition("_")[2] not in file.read_text()
+    assert token not in file.read_text() and token.split("_", 2)[2] not in file.read_text()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600 and stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 

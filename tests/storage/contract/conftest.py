@@ -35,15 +35,21 @@ def connection(stores):
     connection.close()
 
 
-def _document(run=None, *, status="done", host="h_1", at=None, paths=(), noted=(), **record):
+def _document(run=None, *, status="done", host="h_1", at=None, paths=(), noted=(), seconds=1, output="", **record):
     at = time.time() if at is None else at
     is_open = status in ("queued", "in-progress")
-    facts = {"tool": "add", "who": "me", "thread": "T-1", "parent": None, "workspace": "/w", **record}
+    facts = {"tool": "add", "who": "me", "thread": "T-1", "parent": None, "workspace": "/w", "arguments": {}, **record}
     changes = {"files": [{"path": path} for path in paths]}
     return encode(
         {
             "record": {"run": run or new_run_id(), "status": status, **facts, "changes": changes},
-            "rest": {"host": host, "startedAt": at, "endedAt": None if is_open else at + 1, "noted": list(noted)},
+            "rest": {
+                "host": host,
+                "startedAt": at,
+                "endedAt": None if is_open else at + seconds,
+                "output": output,
+                "noted": list(noted),
+            },
         }
     )
 

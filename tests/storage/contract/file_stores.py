@@ -17,7 +17,7 @@ from haft.storage import AuditLog, Connection, Health, Stores
 
 sys.path.insert(0, str(Path(__file__).parent))
 from file_leases import FileLeases, read_file, replace_file
-from file_tables import FileApprovals, FileLedger, FilePins, FileRules, FileRuns
+from file_tables import FileApprovals, FileLedger, FilePins, FileRequestKeys, FileRules, FileRuns
 
 LEASE_SECONDS = 30.0
 
@@ -74,6 +74,7 @@ class FileConnection(Connection):
     approvals = functools.cached_property(lambda self: FileApprovals(self))
     rules = functools.cached_property(lambda self: FileRules(self))
     pins = functools.cached_property(lambda self: FilePins(self))
+    request_keys = functools.cached_property(lambda self: FileRequestKeys(self))
     ledger = functools.cached_property(lambda self: FileLedger(self))
 
     def _forget(self):

@@ -11,8 +11,10 @@ from haft.storage import (
     ApprovalStore,
     KeptPin,
     KeptRule,
+    KeyedRequest,
     Ledger,
     PinStore,
+    RequestKeys,
     Row,
     RuleStore,
     RunStore,
@@ -220,6 +222,30 @@ class FilePins(Kept, PinStore):
     def approve(self, workspace, pin, who, at):
         with self._connection.writing() as put:
             put("pins", json.dumps([workspace, pin.tool]), [*pin])
+
+
+class FileRequestKeys(Kept, RequestKeys):
+    def claim(self, wanted, since):
+        with self._connection.writing() as put:
+            for key, kept in self._all("request_keys").items():
+                if kept is not None and kept[4] < since:
+                    put("request_keys", key, None)
+            if self._all("request_keys").get(wanted.key) is None:
+                put("request_keys", wanted.key, [wanted.key, wanted.request, [*wanted.runs], wanted.host, wanted.at])
+            key, request, runs, host, at = self._all("request_keys")[wanted.key]
+        return KeyedRequest(key, request, tuple(runs), host, at)
+
+    def take_over(self, key, of, to):
+        with self._connection.writing() as put:
+            kept = self._all("request_keys").get(key)
+            if kept is None or kept[3] != of:
+                return False
+            put("request_keys", key, [*kept[:3], to, kept[4]])
+            return True
+
+    def forget(self, key):
+        with self._connection.writing() as put:
+            put("request_keys", key, None)
 
 
 class FileLedger(Kept, Ledger):

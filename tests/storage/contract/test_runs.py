@@ -36,6 +36,22 @@ def test_runs_are_found_newest_first_by_every_filter(connection, document):
     assert found(limit=1 << 70) == found()
 
 
+def test_runs_are_found_by_their_time_their_length_and_their_text(connection, document):
+    facts = [
+        {"at": 1.0, "arguments": {"command": 'echo "Straße"\n'}},
+        {"at": 2.0, "seconds": 30, "output": "Done: 100% of ä_\n"},
+        {"at": 3.0, "status": "in-progress", "arguments": {"status": "output"}},
+    ]
+    connection.runs.put([document(run, **one) for run, one in zip(RUNS, facts, strict=False)])
+
+    def found(**wanted):
+        return [RUNS.index(run) for run in ids(connection.runs.select(Filter(**wanted)))]
+
+    assert [found(until=3.0), found(since=2.0, until=3.0), found(longer_than=10.0)] == [[1, 0], [1], [2, 1]]
+    assert [found(text='ECHO "straße"\n'), found(text="100% OF ä_"), found(text="output")] == [[0], [1], [2]]
+    assert [found(text="startedAt"), found(text="Ä_"), found(text="%")] == [[], [], [1]]
+
+
 def test_runs_are_found_by_the_hosts_of_their_connections(connection, document):
     hosts = [["a.one.example", "other.example"], ["one.example"], [], ["xone.example", "1%.example"], None]
     for run, named in zip(RUNS, hosts, strict=False):

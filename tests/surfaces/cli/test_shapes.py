@@ -9,6 +9,8 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
+from haft.service import Sessions
+
 SHAPES = Path(__file__).parents[3] / "docs" / "reference" / "shapes"
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in SHAPES.glob("*.json")}
 REGISTRY = jsonschema_rs.Registry([(schema["$id"], schema) for schema in SCHEMAS.values()])
@@ -286,6 +288,13 @@ def test_tokens(haft):
     fits("token-added", haft("tokens", "add", "codex", "--json").json)
     fits("tokens", haft("tokens", "list", "--json").json)
     fits("token-revoked", haft("tokens", "revoke", "codex", "--json").json)
+
+
+def test_sessions(haft):
+    fits("sign-in-link", haft("tokens", "link", "http://127.0.0.1:8000", "--json").json)
+    made, _ = Sessions(haft.home).begin("ana", "link")
+    fits("sessions", haft("tokens", "sessions", "--json").json)
+    fits("session-ended", haft("tokens", "sessions", "--end", made.id, "--json").json)
 
 
 def test_templates(haft):

@@ -1,4 +1,6 @@
-"""`haft tokens`: what a person types to let an MCP client in, and to lock it out."""
+"""`haft tokens`: what a person types to let agents and people in, and to lock them out."""
+
+from haft.service import Sessions
 
 
 def test_a_token_is_printed_once_alone_on_stdout(haft):
@@ -43,3 +45,16 @@ def test_an_agent_gets_no_role_that_approves(haft):
     assert haft("tokens", "add", "codex", "--role", "god").code == 2
     assert haft("tokens", "add", "codex", "--expires", "soon").code == 2
     assert haft("tokens", "list", "--json").json == []
+
+
+def test_a_link_for_a_running_server_is_printed_alone(haft):
+    link = haft("tokens", "link", "http://127.0.0.1:8000/").out
+    assert link.startswith("http://127.0.0.1:8000/sign-in#haftlink_") and link.count("\n") == 1
+
+
+def test_a_session_is_listed_and_ended(haft):
+    assert "nobody is signed in" in haft("tokens", "sessions").err
+    made, _ = Sessions(haft.home).begin("ana", "token", subject="x")
+    assert f"{made.id}  ana  with a token" in haft("tokens", "sessions").out
+    assert haft("tokens", "sessions", "--end", made.id).out == "the session of `ana` has ended\n"
+    assert haft("tokens", "sessions", "--end", made.id).code == 2

@@ -102,6 +102,19 @@ def serving(directory: Path, *, workspaces=None, sign_in=None, **options):
         thread.join(60)
 
 
+@pytest.fixture(scope="session")
+def serve():
+    """`serving`, for tests in other directories."""
+    return serving
+
+
+@pytest.fixture
+def own_server(tmp_path):
+    """`own_server(**options)` starts a server of its own for a test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **options: stack.enter_context(serving(tmp_path, **options))
+
+
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
     """One server for all tests of a module."""

@@ -66,7 +66,7 @@ def test_a_batch_runs_in_the_order_of_its_calls(client):
     calls = [{"tool": "read_file", "args": {"path": "a.txt"}, "id": "one"}, {"tool": "list_directory", "args": {}}]
     assert client.post(f"{W}/batch-plans", json={"calls": calls}).json()["groups"]
     batch = client.post(f"{W}/batches", json={"calls": calls}).json()
-    assert batch["ended"] and [each["id"] for each in batch["outcomes"]][0] == "one"
+    assert batch["ended"] and next(each["id"] for each in batch["outcomes"]) == "one"
     assert client.get(f"{W}/batches/{batch['batch']}").json()["ended"]
     assert client.post(f"{W}/batches/{batch['batch']}/cancel").json()["cancelled"] is False
 

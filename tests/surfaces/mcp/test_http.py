@@ -18,9 +18,10 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 
 from haft.contracts import BadUsage, Principal
-from haft.service import Filter, StateHome, Tokens, clients_alive, open_history
+from haft.service import CannotListen, Filter, StateHome, Tokens, clients_alive, open_history
 from haft.surfaces.mcp.over_http import app as served_http
 
 PERSON = Principal("ana")
@@ -137,6 +138,34 @@ def test_a_client_of_either_era_calls_tools_under_the_name_of_its_token(served, 
     assert "one" in asyncio.run(go()).content[0].text
     (made,) = served.runs(who=f"agent-{mode}")
     assert made.tool == "read_file" and made.thread.startswith("T-") and "mine" not in made.thread
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_token_for_some_tools_lists_and_calls_only_these(served, mode):
+    _, token = served.tokens.add(f"narrow-{mode}", PERSON, tools=["read_*"])
+
+    async def go():
+        async with client(served.url, token, mode) as connected:
+            listed = {tool.name for tool in (await connected.list_tools()).tools}
+            read = await connected.call_tool("read_file", {"path": "a.txt"})
+            calls = [{"tool": "shell", "args": {"command": "true"}}]
+            refused = await connected.call_tool("batch", {"calls": calls})
+            with pytest.raises(MCPError, match="does not offer"):
+                await connected.call_tool("shell", {"command": "true"})
+            return listed, read, refused
+
+    listed, read, refused = asyncio.run(go())
+    assert "read_file" in listed and not {"shell", "write_file"} & listed
+    assert "one" in read.content[0].text and refused.is_error
+    made = {each.tool: each.status for each in served.runs(who=f"narrow-{mode}")}
+    assert made.pop("read_file") == "done" and set(made.values()) <= {"error"}
+
+
+@pytest.mark.parametrize("rights", [{"roles": ["reader"]}, {"workspaces": ["elsewhere"]}, {"seconds": 0.001}])
+def test_a_token_that_may_not_call_tools_here_is_refused(served, rights):
+    _, token = served.tokens.add(f"refused-{next(iter(rights))}", PERSON, **rights)
+    status = served.ask(headers=served.headers(token), body=json.dumps(HELLO).encode())[0]
+    assert status == (401 if "seconds" in rights else 403)
 
 
 def test_a_client_on_this_machine_is_announced_before_its_first_call(served):
@@ -374,6 +403,6 @@ def test_a_name_with_a_port_or_a_pattern_is_refused(name):
 
 def test_a_port_in_use_is_said_with_what_to_do():
     with served_http.listen("127.0.0.1", 0) as taken:
-        with pytest.raises(served_http.CannotListen) as raised:
+        with pytest.raises(CannotListen) as raised:
             served_http.listen("127.0.0.1", taken.getsockname()[1])
     assert "cannot listen on 127.0.0.1:" in str(raised.value) and "another port" in raised.value.hint

@@ -35,7 +35,7 @@ class BatchRun:
 
     def __aiter__(self) -> AsyncIterator[Event]:
         """The events of all calls from now on, as they come. The last event of each call is its outcome."""
-        return _merged([aiter(run) for run in self.runs])
+        return merged([aiter(run) for run in self.runs])
 
     def id_of(self, run: RunId) -> str:
         """The caller's id of the call that has this run."""
@@ -53,7 +53,7 @@ def _cancel(runs: Sequence[Run], by: Principal | None) -> bool:
     return not all(ended)
 
 
-async def _merged(streams: Sequence[AsyncIterator[Event]]) -> AsyncIterator[Event]:
+async def merged(streams: Sequence[AsyncIterator[Event]]) -> AsyncIterator[Event]:
     """The items of all streams, as they come."""
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
 

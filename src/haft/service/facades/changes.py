@@ -92,7 +92,12 @@ class HostChanges:
         self._host = host
 
     def undo(
-        self, *runs: str, thread: str | None = None, force: bool = False, who: str | Principal | None = None
+        self,
+        *runs: str,
+        thread: str | None = None,
+        force: bool = False,
+        who: str | Principal | None = None,
+        run_id: RunId | None = None,
     ) -> Run:
         """Undo the changes of the named runs. If one of them cannot be undone, nothing is undone. Without named runs
         and without `thread`, the last run of `who` is undone (by default, of the service's own principal). Returns the
@@ -100,9 +105,11 @@ class HostChanges:
         thread of the undo itself."""
         principal = self._host.acting(who)
         rows = self._rows("undo", runs, thread, principal.who)
-        return self._settle("undo", [row.run for row in rows], principal, force=force)
+        return self._settle("undo", [row.run for row in rows], principal, force=force, run_id=run_id)
 
-    def redo(self, *runs: str, force: bool = False, who: str | Principal | None = None) -> Run:
+    def redo(
+        self, *runs: str, force: bool = False, who: str | Principal | None = None, run_id: RunId | None = None
+    ) -> Run:
         """Redo the changes of runs that were undone. `runs` are the undone runs, not the runs that undid them. Returns
         the run that does the redo, without waiting for its end. An agent can redo only changes that it undid itself:
         raises `NeedsPerson` if someone else undid them."""
@@ -110,9 +117,16 @@ class HostChanges:
         rows = self._rows("redo", runs, None, principal.who)
         if principal.kind != "person":
             self._check_undone_by(principal, rows)
-        return self._settle("redo", [row.run for row in rows], principal, force=force)
+        return self._settle("redo", [row.run for row in rows], principal, force=force, run_id=run_id)
 
-    def apply(self, run: str, *, paths: Sequence[str] = (), who: str | Principal | None = None) -> Run:
+    def apply(
+        self,
+        run: str,
+        *,
+        paths: Sequence[str] = (),
+        who: str | Principal | None = None,
+        run_id: RunId | None = None,
+    ) -> Run:
         """Apply the held changes of a run. With `paths`, apply only the changes of these paths and of everything below
         them: the rest stays held, and the run that applies them has these changes as its own. Paths are relative to the
         workspace. Returns the run that applies them, without waiting for its end. Raises `NeedsPerson` if this method
@@ -121,7 +135,7 @@ class HostChanges:
         principal.must_be_person("apply")
         found = self._here([self._change_set("apply", run)])[0].run
         self._require_other(principal, found)
-        return self._settle("apply", [found], principal, paths=paths)
+        return self._settle("apply", [found], principal, paths=paths, run_id=run_id)
 
     def apply_approved(
         self, run: str, paths: Sequence[str], *, granted: Sequence[str], principal: Principal, parent: RunId | None
@@ -151,10 +165,10 @@ class HostChanges:
         self._require_other(principal, merge.run)
         return self._settle("apply", [merge.run], principal, merge=(merge.plan, merge.merged))
 
-    def drop(self, run: str, *, who: str | Principal | None = None) -> Run:
+    def drop(self, run: str, *, who: str | Principal | None = None, run_id: RunId | None = None) -> Run:
         """Drop the held changes of a run. Returns the run that drops them, without waiting for its end."""
         principal = self._host.acting(who)
-        return self._settle("drop", [self._here([self._change_set("drop", run)])[0].run], principal)
+        return self._settle("drop", [self._here([self._change_set("drop", run)])[0].run], principal, run_id=run_id)
 
     def look_ahead(
         self, direction: Direction, *runs: str, thread: str | None = None, force: bool = False
@@ -237,6 +251,7 @@ class HostChanges:
         force: bool = False,
         paths: Sequence[str] = (),
         merge: Merge | None = None,
+        run_id: RunId | None = None,
         granted: Sequence[str] | None = None,
         parent: RunId | None = None,
     ) -> Run:
@@ -250,7 +265,7 @@ class HostChanges:
             parent = caller.id
         return pipeline.call(
             Call(
-                run=new_run_id(),
+                run=run_id or new_run_id(),
                 name=ToolName(verb),
                 arguments=arguments,
                 principal=principal,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
+from typing import Any, Final
 
 from haft.contracts import ApprovalAnswer, BadUsage, RunId, UnknownRequest
 from haft.pipeline import Pause, Resumed, Run
@@ -16,6 +16,8 @@ from haft.service.paused_runs import cannot_resume, end_waiting, is_waiting, ope
 from haft.service.recovery import recover_into
 from haft.storage import open_stores
 from haft.values import dataclass
+
+_ALL: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,21 @@ class HostPausedRuns:
                     if asked is not None and (waiting := inbox.find(asked.request)).state == "open":
                         return AskedNow(waiting, is_only=times == 1)
         return None
+
+    async def resume_all(self, key: str) -> list[Run]:
+        """Go on with all paused runs of this workspace whose callers gave them this key, and whose host has ended. They
+        ask again, unless somebody has answered meanwhile."""
+        found = await self._host.with_history(
+            lambda history: history.runs(
+                Filter(key=key, workspace=self._host.workspace, status="blocked-on-user", is_open=True, limit=_ALL)
+            )
+        )
+        resumed = []
+        for record in reversed(found):
+            if record.parent is None and await asyncio.to_thread(is_waiting, self._host.home, record):
+                with contextlib.suppress(BadUsage):  # Another process has taken it over meanwhile.
+                    resumed.append(await self.resume(record.id))
+        return resumed
 
     async def resume(self, name: str, answer: ApprovalAnswer | None = None, request: str | None = None) -> Run:
         """Go on with a paused run: see `ToolService.resume`."""

@@ -27,11 +27,11 @@ class HostRuns:
 
     def __call__(self, **wanted: Any) -> list[RunRecord]:
         """The runs, the newest first; filter by tool, status, who, thread, parent, path, since, before, limit."""
-        return self._up_to_date(self._host.history().runs(_filter(wanted)))
+        return self._up_to_date(self._host.history().runs(wanted_runs(wanted)))
 
     async def find(self, **wanted: Any) -> list[RunRecord]:
         """Like calling this object, without blocking the event loop."""
-        found = _filter(wanted)
+        found = wanted_runs(wanted)
         return await self._host.with_history(lambda history: self._up_to_date(history.runs(found)))
 
     def live(self, run: str) -> Run | None:
@@ -69,6 +69,13 @@ class HostRuns:
         """The name of this host, which runs have while they are its own."""
         return self._host.lease.host
 
+    @property
+    def busy(self) -> int:
+        """How many runs of this host are at work, or will be without anyone doing anything. Those that wait for a
+        person are not."""
+        pipeline = self._host.pipeline
+        return 0 if pipeline is None else sum(run.status != "blocked-on-user" for run in pipeline.live.values())
+
     def listen(self, listener: Callable[[Entry], None]) -> Callable[[], None]:
         """Tell `listener` each run of this host whenever it was saved. Returns the function that ends this."""
         self._host.running()
@@ -102,7 +109,8 @@ class HostRuns:
         return [with_current_changes(self._host.changes().ledger, run) for run in runs]
 
 
-def _filter(wanted: dict[str, Any]) -> Filter:
+def wanted_runs(wanted: dict[str, Any]) -> Filter:
+    """The filter with these fields. Raises `BadUsage` if there is no such field."""
     for name in wanted:
         if name not in FILTERS:
             near = near_miss(name, FILTERS)

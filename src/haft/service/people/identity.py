@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from haft.contracts import Principal, iso_time
 from haft.policy import name_matches
-from haft.service.people.roles import ALLOWED, NEVER_FOR_AGENTS, ROLES, Action, Kind, Role
+from haft.service.people.roles import ALLOWED, NEVER_FOR_A_PART, NEVER_FOR_AGENTS, ROLES, Action, Kind, Role
 from haft.values import dataclass, replace
 
 
@@ -41,8 +41,11 @@ class Identity:
     thinks so. The kind is then `agent`."""
 
     def may(self, action: Action) -> bool:
-        """Whether a role allows the action. An agent may never do what would let it approve its own calls."""
+        """Whether a role allows the action. An agent may never do what would let it approve its own calls. Somebody
+        who may enter only some workspaces, or call only some tools, may never do what reaches further."""
         if self.kind == "agent" and action in NEVER_FOR_AGENTS:
+            return False
+        if (self.workspaces or self.tools) and action in NEVER_FOR_A_PART:
             return False
         return any(action in ALLOWED[role] for role in self.roles)
 

@@ -49,6 +49,9 @@ NEVER_FOR_AGENTS: Final[frozenset[Action]] = frozenset(
 """What an agent may not do, whatever its roles say: each of these could let the agent approve its own calls, or hide
 them. A program that belongs to an agent on this machine may not do them either, whoever's token it has."""
 
+NEVER_FOR_A_PART: Final[frozenset[Action]] = frozenset({"write-rules", "manage-tokens", "manage-server"})
+"""What nobody may do whose token is only for some workspaces or tools, because it reaches further."""
+
 MEANING: Final[Mapping[Action, str]] = {
     "see-tools": "list tools, and test what the rules say about a call",
     "call-tools": "call tools",
@@ -57,15 +60,15 @@ MEANING: Final[Mapping[Action, str]] = {
     "cancel-own": "cancel its own runs",
     "cancel-all": "cancel the runs of everyone",
     "undo-own": "undo and redo its own runs",
-    "undo-all": "undo and redo the runs of everyone; apply or drop held changes",
+    "undo-all": "undo and redo the runs of everyone; drop their held changes",
     "see-inbox": "see which calls wait for a person",
-    "answer": "approve and reject calls",
+    "answer": "approve and reject calls; apply held changes",
     "see-rules": "see the rules",
     "write-rules": "add and remove rules",
     "see-audit": "read and verify the audit log",
     "see-machine": "see what `haft doctor` says",
     "manage-tokens": "make and revoke tokens, end sessions",
-    "manage-server": "see and send again what webhooks delivered",
+    "manage-server": "see what webhooks sent, and send it again",
 }
 """Each action in words, for people."""
 

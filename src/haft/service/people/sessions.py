@@ -174,6 +174,11 @@ class SignInLinks:
             raise StorageFailed("haft could not store the link", error) from error
         return token
 
+    def address(self, server: str, principal: Principal) -> str:
+        """A new link for the server at this address. The token stands behind `#`: browsers keep it to themselves, so it
+        is in no log and no proxy."""
+        return f"{server.rstrip('/')}/sign-in#{self.make(principal)}"
+
     def use(self, token: str) -> bool:
         """Whether this link is good. It is not any more afterwards: of several who try, one gets True."""
         if _LINK.fullmatch(token) is None:

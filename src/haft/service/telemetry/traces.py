@@ -8,8 +8,10 @@ slow or gone costs spans, never a call.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Final
 
 from opentelemetry import context as contexts
@@ -18,6 +20,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, Status, StatusCode, TraceFlags
 
 from haft.audit import Redactor
@@ -64,17 +67,20 @@ class Traces:
             resource = Resource({**own, "service.name": name if is_named else "haft"})
             self._exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces" if endpoint else None)
             # It must not register itself for the end of the process: there, it would wait for the collector.
-            self._provider = provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+            self._provider = provider = TracerProvider(
+                resource=resource, shutdown_on_exit=False, id_generator=_GivenTraceIds()
+            )
             self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
         self._tracer = provider.get_tracer("haft", __version__)
 
     def began(self, run: Run) -> None:
-        span = self._tracer.start_span(
-            f"execute_tool {run.call.name}",
-            context=trace.set_span_in_context(self._parent_of(run)),
-            start_time=_nanoseconds(run.started_at),
-            attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": run.call.name},
-        )
+        with _given_trace_id(run.call.trace):
+            span = self._tracer.start_span(
+                f"execute_tool {run.call.name}",
+                context=trace.set_span_in_context(self._parent_of(run)),
+                start_time=_nanoseconds(run.started_at),
+                attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": run.call.name},
+            )
         self._spans[run.id] = span
         place = span.get_span_context()
         run.revise(
@@ -120,7 +126,9 @@ class Traces:
             is_below = place.is_valid and place.trace_id == caller.get_span_context().trace_id
             return current if is_below else caller
         named = run.call.trace
-        if named is None or (place.is_valid and trace.format_trace_id(place.trace_id) == named.trace_id):
+        if named is None or not named.span_id:
+            return current
+        if place.is_valid and trace.format_trace_id(place.trace_id) == named.trace_id:
             return current
         flags = TraceFlags(TraceFlags.SAMPLED if named.sampled else TraceFlags.DEFAULT)
         return NonRecordingSpan(
@@ -151,6 +159,26 @@ class Traces:
         span.set_attributes({name: value for name, value in known.items() if value is not None})
         if self._with_content:
             span.set_attributes(content_of(run, outcome, self._redactor))
+
+
+_GIVEN: Final[ContextVar[str | None]] = ContextVar("haft_given_trace_id", default=None)
+
+
+@contextlib.contextmanager
+def _given_trace_id(given: Trace | None) -> Iterator[None]:
+    """A context manager: a span that begins a new trace in it gets the id of `given`. An HTTP request without
+    `traceparent` has such an id already, in its answers and in the log of the server."""
+    token = _GIVEN.set(None if given is None else given.trace_id)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
+class _GivenTraceIds(RandomIdGenerator):
+    def generate_trace_id(self) -> int:
+        given = _GIVEN.get()
+        return super().generate_trace_id() if given is None else int(given, 16)
 
 
 def _waits(run: Run, outcome: Outcome) -> Iterator[tuple[str, float, float]]:

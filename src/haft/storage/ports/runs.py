@@ -9,11 +9,20 @@ record, and `host`, `startedAt`, `endedAt` and `noted` (events) of the rest. Rec
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from haft.contracts import Event, HostId, RunId
+from haft.storage.encoding import encode
 from haft.values import dataclass
+
+_SMALL = {capital: capital + 32 for capital in range(ord("A"), ord("Z") + 1)}
+
+
+def small_letters(text: str) -> str:
+    """The text with small letters of ASCII, as the database compares texts."""
+    return text.translate(_SMALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,13 @@ class Filter:
     host: str | None = None
     """Only runs that connected, or tried to connect, to this host; `*.example.org` means all names below it."""
     since: float | None = None
+    until: float | None = None
+    """Only runs that began before this time."""
+    longer_than: float | None = None
+    """Only runs that took more seconds than this; of a run that has not ended, the time so far counts."""
+    text: str | None = None
+    """Only runs with this text in their arguments, or in the part of their output that is kept with the run. Capital
+    and small letters of ASCII are the same."""
     is_open: bool | None = None
     """Only runs that have not ended, or only those that have."""
     limit: int = 50
@@ -50,11 +66,24 @@ class Filter:
             all(record.get(name) == value for name, value in self.exact())
             and self.key in (None, rest.get("key"))
             and (self.since is None or rest["startedAt"] >= self.since)
+            and (self.until is None or rest["startedAt"] < self.until)
+            and (self.longer_than is None or (rest["endedAt"] or time.time()) - rest["startedAt"] > self.longer_than)
+            and (self.text is None or self._has_text(record, rest))
             and (self.before is None or record["run"] < self.before)
             and (self.path is None or any(change["path"] == self.path for change in record["changes"]["files"]))
             and (self.host is None or any(map(self._is_host, record.get("sandbox", {}).get("connections", ()))))
             and self.is_open in (None, rest["endedAt"] is None)
         )
+
+    def _has_text(self, record: Mapping[str, Any], rest: Mapping[str, Any]) -> bool:
+        places = (encode(record["arguments"]).decode(), rest["output"])
+        texts = (self.text_in_json, self.text or "")
+        return any(small_letters(text) in small_letters(place) for text, place in zip(texts, places, strict=True))
+
+    @property
+    def text_in_json(self) -> str:
+        """`text` as it stands in JSON."""
+        return encode(self.text).decode()[1:-1]
 
     def _is_host(self, connection: Mapping[str, Any]) -> bool:
         host: str = connection["host"]

@@ -8,6 +8,7 @@ from haft.storage.ports.approvals import ApprovalStore
 from haft.storage.ports.audit_log import AuditLog
 from haft.storage.ports.change_sets import Ledger
 from haft.storage.ports.leases import Lease, Leases
+from haft.storage.ports.request_keys import RequestKeys
 from haft.storage.ports.rules_and_pins import PinStore, RuleStore
 from haft.storage.ports.runs import RunStore
 from haft.values import dataclass
@@ -40,6 +41,9 @@ class Connection(Protocol):
 
     @property
     def pins(self) -> PinStore: ...
+
+    @property
+    def request_keys(self) -> RequestKeys: ...
 
     def version(self) -> object:
         """A value that changes when anything was written through another connection. Cheap."""

@@ -9,6 +9,7 @@ from haft.storage.ports.stores import Connection
 from haft.storage.sqlite.approvals import SqliteApprovals
 from haft.storage.sqlite.change_sets import SqliteLedger
 from haft.storage.sqlite.leased_database import LeasedDatabase
+from haft.storage.sqlite.request_keys import SqliteRequestKeys
 from haft.storage.sqlite.rules_and_pins import SqlitePins, SqliteRules
 from haft.storage.sqlite.runs import SqliteRuns
 
@@ -42,6 +43,10 @@ class SqliteConnection(LeasedDatabase, Connection):
     @functools.cached_property
     def pins(self) -> SqlitePins:
         return SqlitePins(self)
+
+    @functools.cached_property
+    def request_keys(self) -> SqliteRequestKeys:
+        return SqliteRequestKeys(self)
 
     def version(self) -> object:
         return self.database.rows("PRAGMA data_version")[0][0]

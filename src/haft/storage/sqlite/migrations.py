@@ -191,4 +191,15 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     ALTER TABLE runs ADD COLUMN call_key TEXT;
     CREATE INDEX runs_call_key ON runs (call_key) WHERE call_key IS NOT NULL;
     """,
+    """
+    CREATE TABLE request_keys (
+        key TEXT PRIMARY KEY,
+        request TEXT NOT NULL,
+        runs TEXT NOT NULL,
+        host TEXT NOT NULL,
+        at REAL NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX request_keys_at ON request_keys (at);
+    CREATE INDEX runs_who ON runs (who, id);
+    """,
 )

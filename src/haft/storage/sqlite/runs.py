@@ -6,12 +6,13 @@ interpreter's lock, so it does not block the event loop.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import Event, HostId, RunId
 from haft.storage.encoding import decode
-from haft.storage.ports.runs import Filter, RunStore
+from haft.storage.ports.runs import Filter, RunStore, small_letters
 
 if TYPE_CHECKING:
     from haft.storage.sqlite.leased_database import LeasedDatabase
@@ -57,6 +58,10 @@ _HOSTS = """
     SELECT made.value ->> 'host', one.run FROM one, json_each(one.connections) AS made
 """
 
+_HAS_TEXT = (
+    "(instr(lower(document -> '$.record.arguments'), ?) OR instr(lower(coalesce(document ->> '$.rest.output', '')), ?))"
+)
+
 
 class SqliteRuns(RunStore):
     def __init__(self, connection: LeasedDatabase) -> None:
@@ -88,6 +93,15 @@ class SqliteRuns(RunStore):
         if wanted.since is not None:
             conditions.append("started_at >= ?")
             values.append(wanted.since)
+        if wanted.until is not None:
+            conditions.append("started_at < ?")
+            values.append(wanted.until)
+        if wanted.longer_than is not None:
+            conditions.append("coalesce(ended_at, ?) - started_at > ?")
+            values += [time.time(), wanted.longer_than]
+        if wanted.text is not None:
+            conditions.append(_HAS_TEXT)
+            values += [small_letters(wanted.text_in_json), small_letters(wanted.text)]
         if wanted.before is not None:
             conditions.append("id < ?")
             values.append(wanted.before)

@@ -235,7 +235,10 @@ TOOLBOX: Final = LazyGroup(
 SERVE: Final = LazyGroup(
     "serve",
     "Offer the tools to other programs.",
-    {"mcp": ("serve:serve_mcp", "Offer the tools to MCP clients, such as agents.")},
+    {
+        "mcp": ("serve:serve_mcp", "Offer the tools to MCP clients, such as agents."),
+        "http": ("serve:serve_http", "Serve an HTTP API, MCP and the console for people, on one port."),
+    },
 )
 
 STORE: Final = LazyGroup(
@@ -255,11 +258,13 @@ APPROVAL: Final = LazyGroup(
 
 TOKENS: Final = LazyGroup(
     "tokens",
-    "Make, list and revoke the tokens with which agents and people reach haft over HTTP.",
+    "Make, list and revoke what agents and people reach haft over HTTP with: tokens, links and sessions.",
     {
         "add": ("tokens:add_token", "Make a token for an agent or a person, and print it once."),
         "list": ("tokens:list_tokens", "List who has a token."),
         "revoke": ("tokens:revoke_token", "Make a token invalid, at once."),
+        "link": ("tokens:make_link", "Print a link that signs you in to a server in your browser."),
+        "sessions": ("tokens:list_sessions", "List who is signed in, or end a session."),
     },
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -9,12 +10,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 
 from haft.contracts import Bug, HaftError
-from haft.surfaces.http import console, sign_in, streams
+from haft.surfaces.http import console, metrics, sign_in, streams
 from haft.surfaces.http.api import routes as api
 from haft.surfaces.http.api.problems import HttpError, problem
 from haft.surfaces.http.asgi import TRACE
 from haft.surfaces.http.guard import Guard
-from haft.surfaces.http.rules import GuardedRoute, Rule
+from haft.surfaces.http.rules import GuardedMount, GuardedRoute, Rule
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
 
     from haft.surfaces.http.server import Server
 
+_log = logging.getLogger("haft")
+
 
 def routes(server: Server) -> list[BaseRoute]:
     """All routes of a server."""
     found = [
         *health(server),
+        *metrics.routes(server),
         *api.routes(server),
         *streams.routes(server),
         *sign_in.routes(server),
@@ -40,6 +44,9 @@ def routes(server: Server) -> list[BaseRoute]:
 def application(server: Server) -> Guard:
     """The whole application of a server."""
     made = routes(server)
+    for each in made:
+        if not isinstance(each, GuardedRoute | GuardedMount):
+            raise TypeError(f"{each} has no rule that says who may use it")
     app = Starlette(
         routes=made,
         exception_handlers={HTTPException: _on_http_exception, HaftError: _on_error, Exception: _on_bug},
@@ -81,4 +88,5 @@ async def _on_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_bug(request: Request, error: Exception) -> Response:
+    _log.error("request %s: %s %s", request.scope[TRACE], request.method, request.url.path, exc_info=error)
     return problem(Bug(error), request.scope[TRACE])

@@ -20,16 +20,18 @@ import asyncio
 import contextlib
 import re
 import secrets
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response
 
+from haft.contracts import Trace, in_trace, parse_traceparent
 from haft.surfaces.http.api.problems import HttpError, problem
-from haft.surfaces.http.asgi import IDENTITY, TRACE, App, Message, Receive, Scope, Send
+from haft.surfaces.http.asgi import IDENTITY, ROUTE, TRACE, App, Message, Receive, Scope, Send
 
 if TYPE_CHECKING:
-    from haft.service import Identity
+    from haft.service import CountedRequest, Identity
     from haft.surfaces.http.server import Server
 
 CONTENT_SECURITY_POLICY: Final = (
@@ -66,6 +68,8 @@ class Guard:
         self._server = server
         self._from_elsewhere = frozenset(from_elsewhere)
         self._open: dict[asyncio.Task[Any], Identity] = {}
+        self._counts: Counter[str] = Counter()
+        """How many requests of each identity are open, by its key."""
         self._is_ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,17 +79,22 @@ class Guard:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})  # Refused before it is accepted: HTTP status 403.
             return
-        scope[TRACE] = secrets.token_hex(16)
+        trace = callers_trace(scope) or Trace(secrets.token_hex(16), "")
+        scope[TRACE] = trace.trace_id
         scope[IDENTITY] = None
+        with in_trace(trace), self._server.requests.counting(scope["method"], lambda: _route(scope)) as request:
+            await self._answer(scope, receive, self._with_headers(request, send))
 
+    def _with_headers(self, request: CountedRequest, send: Send) -> Send:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
+                request.status = message["status"]
                 given = {bytes(name).lower() for name, _ in message.get("headers", ())}
                 added = [pair for pair in self._headers() if pair[0] not in given]
                 message["headers"] = [*message.get("headers", ()), *added]
             await send(message)
 
-        await self._answer(scope, receive, with_headers)
+        return with_headers
 
     def _headers(self) -> Iterable[tuple[bytes, bytes]]:
         return (*_SECURITY, _HSTS) if self._server.has_tls else _SECURITY
@@ -103,7 +112,7 @@ class Guard:
         if identity is None:
             await self._app(scope, receive, send)
             return
-        if sum(user.key == identity.key for user in self._open.values()) >= self._server.limits.open_requests:
+        if self._counts[identity.key] >= self._server.limits.open_requests:
             most = self._server.limits.open_requests
             crowd = HttpError("too-many-requests", f"{identity.name} has {most} open requests", retryable=True)
             crowd.headers["retry-after"] = "1"
@@ -125,6 +134,7 @@ class Guard:
 
         task = asyncio.ensure_future(self._app(scope, receive, watched))
         self._open[task] = identity
+        self._counts[identity.key] += 1
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError:
@@ -132,7 +142,10 @@ class Guard:
             await asyncio.wait([task])
             raise
         finally:
-            self._open.pop(task, None)
+            del self._open[task]
+            self._counts[identity.key] -= 1
+            if not self._counts[identity.key]:
+                del self._counts[identity.key]
         if not task.cancelled():
             task.result()
         elif not has_begun:
@@ -169,6 +182,17 @@ class Guard:
             task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.gather(*self._open, return_exceptions=True)
+
+
+def callers_trace(scope: Scope) -> Trace | None:
+    """The trace that a request continues; None if it names none."""
+    header = next((value for name, value in scope["headers"] if name == b"traceparent"), b"")
+    return parse_traceparent(header.decode("latin-1"))
+
+
+def _route(scope: Scope) -> tuple[str, bool] | None:
+    route = scope.get(ROUTE)
+    return None if route is None else (route.path, route.rule.is_stream)
 
 
 class ForeignPage(HttpError):

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 
 from haft.surfaces.http.api.problems import Forbidden, HttpError, problem
-from haft.surfaces.http.asgi import IDENTITY, TRACE, App, Message, Receive, Scope, Send
+from haft.surfaces.http.asgi import IDENTITY, ROUTE, TRACE, App, Message, Receive, Scope, Send
 from haft.values import dataclass
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class GuardedRoute(Route):
         self.rule = rule
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[ROUTE] = self
         await checked(self.rule, super().handle, scope, receive, send)
 
 
@@ -76,6 +77,7 @@ class GuardedMount(Mount):
         self.rule = rule
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[ROUTE] = self
         await checked(self.rule, super().handle, scope, receive, send)
 
 

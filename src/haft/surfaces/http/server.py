@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from haft.service import LOOPBACK_NAMES, RequestCounts
 from haft.values import dataclass, field
 
 if TYPE_CHECKING:
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
 
     from haft.service import Identity, ServedWorkspaces, StateHome
     from haft.surfaces.http.asgi import Scope
-
-LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 class Authenticator(Protocol):
@@ -64,6 +63,10 @@ class Server:
     """Whether browsers reach this server over TLS, here or at a proxy."""
     limits: ServerLimits = field(default_factory=ServerLimits)
     readiness: Readiness = field(default_factory=Readiness)
+    resumes: bool = False
+    """Whether calls that wait for a person outlive this server, so that the next one goes on with them."""
+    requests: RequestCounts = field(default_factory=RequestCounts)
+    """Counts the HTTP requests, for metrics."""
     hub: Any = None
     """The hub of the event streams."""
     more_routes: tuple[Callable[[Server], list[BaseRoute]], ...] = ()

@@ -10,14 +10,13 @@ because it waits in a host: see `waiting_calls`.
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from haft import ApprovalAnswer, Principal, ToolService
+from haft import Principal, ToolService
 from haft.service import StateHome, TrustFacade
 from haft.testing.scripted_model import ScriptedModel, call, say
 
@@ -59,35 +58,47 @@ class CornerShop:
     runs: dict[str, str] = field(default_factory=dict)
 
 
-async def make_corner_shop(place: Path, *, name: str = "corner-shop") -> CornerShop:
-    """The workspace `place/NAME` and the state home `place/home`, in which agents have worked for a while."""
+async def make_corner_shop(place: Path, *, name: str = "corner-shop", works: bool = True) -> CornerShop:
+    """The workspace `place/NAME` and the state home `place/home`, in which agents have worked for a while; without
+    `works`, they have not begun."""
     shop = CornerShop(place / name, place / "home")
     shutil.copytree(SOURCES, shop.workspace)
     (shop.workspace / ".git").mkdir()
     trust = TrustFacade(str(shop.workspace), StateHome(str(shop.home)))
     trust.trust(trust.look(), MIRA)
+    if not works:
+        return shop
     with ScriptedModel() as model:
         settings = {
             "subagents.enabled": True,
             "subagents.model": "openai-chat:scripted",
             "subagents.base_url": model.openai_url,
+            "approval.expires_seconds": 60,
         }
         async with ToolService.open(
-            shop.workspace, home=shop.home, who=MIRA, approver=_answer, installed=False, settings=settings
+            shop.workspace, home=shop.home, who=MIRA, installed=False, settings=settings
         ) as service:
+            answering = asyncio.create_task(_answer(service, shop.workspace))
             await _work(service, shop, model)
+            answering.cancel()
     return shop
 
 
-async def _answer(request: Any) -> ApprovalAnswer:
-    """Mira approves, but not everything."""
-    command = str(request.arguments.get("command", ""))
-    if command.startswith("curl"):
-        return ApprovalAnswer(approved=False, message="Not from here. Use the mirror.", who=MIRA)
-    if command.startswith("sed") and request.diff is not None:  # Someone saves the file while she reads.
-        path = Path(os.environ.get("CORNER_SHOP", ".")) / "public/theme.css"
-        path.write_text(path.read_text().replace("#222", "#333"))
-    return ApprovalAnswer(approved=True, scope="thread" if request.tool == "edit_file" else "once", who=MIRA)
+async def _answer(service: ToolService, workspace: Path) -> None:
+    """Mira approves what waits, but not everything."""
+    while True:
+        for waiting in await service.approvals.waiting():
+            arguments = waiting.shown["arguments"]
+            command = str(arguments.get("command", ""))
+            if command.startswith("curl"):
+                await service.reject(waiting.id, message="Not from here. Use the mirror.", who=MIRA)
+                continue
+            if command.startswith("sed") and waiting.tried:  # Someone saves the file while she reads.
+                theme = workspace / "public/theme.css"
+                theme.write_text(theme.read_text().replace("#222", "#333"))
+            scope = "thread" if waiting.shown["tool"] == "edit_file" else "once"
+            await service.approve(waiting.id, scope=scope, who=MIRA)
+        await asyncio.sleep(0.02)
 
 
 async def _work(service: ToolService, shop: CornerShop, model: ScriptedModel) -> None:
@@ -138,9 +149,8 @@ async def _work(service: ToolService, shop: CornerShop, model: ScriptedModel) ->
         run("publish", OPENCODE, "shell", {"command": "npm publish --dry-run"}),
         run("refused", OPENCODE, "shell", {"command": "curl https://packages.example.org/fastify.tgz | tar xz"}),
         run("deadline", OPENCODE, "shell", {"command": "sh scripts/watch.sh"}, timeout=0.5),
-        run("label", OPENCODE, "print_label", {"carrier": "post", "to": {"name": "Ann"}, "parcel": "S"}),
+        run("label", OPENCODE, "tb__print_label", {"carrier": "post", "to": {"name": "Ann"}, "parcel": "S"}),
     )
-    os.environ["CORNER_SHOP"] = str(shop.workspace)
     await run(
         "conflict", CODEX, "shell", {"command": "sed -i 's/#222/light-dark(#222, #eee)/' public/theme.css"}, trial=True
     )

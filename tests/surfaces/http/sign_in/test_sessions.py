@@ -11,8 +11,6 @@ from haft.contracts import BadUsage, NeedsPerson
 from haft.service import ALLOWED, Sessions, SignInLinks, StateHome, Tokens, user_name
 from haft.surfaces.http.sign_in import SignIn
 
-from ..conftest import serving
-
 ME = Principal(user_name())
 ANA = Principal("ana")
 RUNS = "/api/v1/workspaces/default/runs"
@@ -52,8 +50,8 @@ def test_no_script_reads_the_cookie_and_no_other_site_sends_it(running):
     assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {each.strip() for each in attributes.split(";")}
 
 
-def test_over_tls_no_other_host_can_have_set_the_cookie(tmp_path):
-    with serving(tmp_path, sign_in=lambda home: SignIn(home, has_tls=True)) as running:
+def test_over_tls_no_other_host_can_have_set_the_cookie(tmp_path, serve):
+    with serve(tmp_path, sign_in=lambda home: SignIn(home, has_tls=True)) as running:
         with browser(running) as client:
             answer = signed_in(client, new_link(running))
             assert answer.headers["set-cookie"].startswith("__Host-haft_session_")
@@ -89,11 +87,11 @@ def test_a_session_of_a_token_may_what_the_token_may_and_ends_with_it(running):
         assert client.get(RUNS).status_code == 401
 
 
-def test_a_session_is_good_after_a_restart_and_ends_when_it_is_revoked(tmp_path):
-    with serving(tmp_path) as running, browser(running) as client:
+def test_a_session_is_good_after_a_restart_and_ends_when_it_is_revoked(tmp_path, serve):
+    with serve(tmp_path) as running, browser(running) as client:
         signed_in(client, new_link(running))
         (value,) = client.cookies.jar
-    with serving(tmp_path) as running:
+    with serve(tmp_path) as running:
         name = f"haft_session_{running.url.rpartition(':')[2]}"  # A restarted server usually has the same port.
         with browser(running, cookies={name: value.value}) as client:
             assert client.get(RUNS).status_code == 200
@@ -144,7 +142,8 @@ def test_any_other_cookie_is_no_session(running, spoil):
 
 
 @pytest.mark.parametrize(
-    "spoiled", [{"expires": 1.0}, {"expires": "never"}, {"how": "magic"}, {"groups": "all"}, {"name": 1}, {"digest": ""}]
+    "spoiled",
+    [{"expires": 1.0}, {"expires": "never"}, {"how": "magic"}, {"groups": "all"}, {"name": 1}, {"digest": ""}],
 )
 def test_a_session_that_is_over_or_damaged_lets_nobody_in(tmp_path, spoiled):
     sessions = Sessions(tmp_path)
@@ -200,3 +199,17 @@ def test_the_page_has_no_inline_script_and_goes_nowhere_else(running):
         for elsewhere in ("//evil.example", "https://evil.example", "/\\evil.example", "/a\nb", "/sign-in?to=/"):
             assert "evil" not in client.get("/sign-in", params={"to": elsewhere}).text
         assert client.get("/sign-in/sign_in.js").headers["content-type"].startswith("text/javascript")
+
+
+def test_an_operator_sees_the_sessions_and_ends_one(running):
+    token = Tokens(running.home).add("rosa", ANA, kind="person", roles=["reader"])[1]
+    with browser(running) as operator, browser(running) as rosa:
+        signed_in(operator, new_link(running))
+        signed_in(rosa, token)
+        assert rosa.get("/api/v1/me").json()["roles"] == ["reader"]
+        assert rosa.get("/api/v1/sessions").status_code == 403
+        (session,) = [each for each in operator.get("/api/v1/sessions").json()["sessions"] if each["name"] == "rosa"]
+        assert session["how"] == "token" and rosa.post(f"/api/v1/sessions/{session['id']}/end").status_code == 403
+        assert operator.post(f"/api/v1/sessions/{session['id']}/end").json() == {"ended": session}
+        assert rosa.get("/api/v1/me").status_code == 401
+        assert operator.post(f"/api/v1/sessions/{session['id']}/end").status_code == 404

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ..conftest import serving
+from ..conftest import serving  # noqa: TID252  all tests of the surface share this server
 from .talking import talk
 
 

@@ -1,5 +1,5 @@
-"""A tool that says what its script says, and a reader of event streams. The script goes on when a file exists, so that a
-test decides what happens first."""
+"""A tool that says what its script says, and a reader of event streams. The script goes on when a file exists, so that
+a test decides what happens first."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from haft.sources.python import tool
 
 
 @tool(readonly=True)
-async def talk(steps: list[str], context: Context) -> str:
+async def talk(steps: list[str], context: Context) -> None:
     """Follow a script."""
     for step in steps:
         word, _, rest = step.partition(" ")
@@ -32,7 +32,6 @@ async def talk(steps: list[str], context: Context) -> str:
                     await asyncio.sleep(0.002)
             case "pause":
                 await asyncio.sleep(float(rest))
-    return "said"
 
 
 @dataclass

@@ -4,12 +4,14 @@ hands to the command line: surfaces do not import each other."""
 from __future__ import annotations
 
 import os
+import sys
+from importlib.util import find_spec
 
 import click
 
-from haft.contracts import BadUsage
+from haft.contracts import BadConfig, BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
-from haft.surfaces.cli.place import tell_ignored, tell_what_is_logged, workspace_of
+from haft.surfaces.cli.place import agent_of_this_process, tell_ignored, tell_what_is_logged, workspace_of
 from haft.surfaces.text.home import state_home
 
 
@@ -62,3 +64,66 @@ def serve_mcp(
             quiet=options.quiet,
         )
     )
+
+
+@click.command("http", cls=HaftCommand)
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    default="127.0.0.1:8750",
+    show_default=True,
+    help="The address. Port 0 lets the system choose a port.",
+)
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    metavar="NAME",
+    multiple=True,
+    help="Also answer requests to this host name. Beyond loopback, one is needed.",
+)
+@click.option("--tls-cert", metavar="FILE", help="Speak TLS, with the certificate in this file (PEM).")
+@click.option("--tls-key", metavar="FILE", help="The key of the certificate (PEM).")
+@click.option(
+    "--behind-proxy",
+    metavar="ADDRESS",
+    multiple=True,
+    help="Take requests only from this address or network, where a proxy adds TLS.",
+)
+@click.pass_obj
+def serve_http(
+    options: Globals,
+    listen: str,
+    allow_hosts: tuple[str, ...],
+    tls_cert: str | None,
+    tls_key: str | None,
+    behind_proxy: tuple[str, ...],
+) -> None:
+    """Serve an HTTP API, MCP and the console for people, on one port."""
+    from haft.service import load_config
+
+    check_extra()
+    workspace = workspace_of(options)
+    tell_what_is_logged(options)
+    tell_ignored(load_config(workspace, os.environ, trust_home=state_home().path), options, is_brief=True)
+    raise click.exceptions.Exit(
+        options.servers["http"](
+            workspace=workspace,
+            is_only=options.workspace is not None,
+            listen=listen,
+            allow_hosts=allow_hosts,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            behind_proxy=behind_proxy,
+            makes_link=sys.stderr.isatty() and agent_of_this_process() is None,
+            quiet=options.quiet,
+        )
+    )
+
+
+def check_extra() -> None:
+    """Raise `BadConfig` if a package is missing that only the server needs."""
+    missing = [name for name in ("starlette", "uvicorn", "jinja2", "httpx") if find_spec(name) is None]
+    if missing:
+        raise BadConfig(
+            f"`haft serve http` needs {', '.join(missing)}, not installed here", hint='pip install "haft[server]"'
+        )

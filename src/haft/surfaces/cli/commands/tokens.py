@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from haft.contracts import iso_time
+from haft.contracts import BadUsage, iso_time
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import require_person
 from haft.surfaces.cli.screen.printing import data, facts, lines, say, table
@@ -14,7 +14,9 @@ from haft.surfaces.cli.words.times import clock, duration, since
 from haft.surfaces.text.home import state_home
 
 if TYPE_CHECKING:
-    from haft.service import ClientToken, Kind, Role, Tokens
+    from haft.service import ClientToken, Kind, Role, Sessions, Tokens
+
+WITH: Final = {"link": "a link", "token": "a token", "oidc": "their account"}
 
 
 def _tokens() -> Tokens:
@@ -119,3 +121,52 @@ def revoke_token(options: Globals, name: str) -> None:
         facts({**gone.to_json(), "revoked": True})
     else:
         lines([f"the token of `{name}` is revoked"])
+
+
+@click.command("link", cls=HaftCommand)
+@click.argument("address", help="Where the server listens, as `haft serve http` says, such as http://127.0.0.1:8000.")
+@click.pass_obj
+def make_link(options: Globals, address: str) -> None:
+    """Print a link that signs you in to a running server, as operator. It is good once, and for ten minutes."""
+    from haft.service import SignInLinks, this_user
+
+    require_person("tokens link")
+    link = SignInLinks(state_home()).address(address, this_user())
+    if options.json:
+        facts({"link": link})
+    else:
+        data(f"{link}\n")
+
+
+@click.command("sessions", cls=HaftCommand)
+@click.option("--end", "ended", metavar="SESSION", help="End this session. Its open requests end, too.")
+@click.pass_obj
+def list_sessions(options: Globals, ended: str | None) -> None:
+    """List who is signed in to servers in a browser, or end a session."""
+    from haft.service import Sessions
+
+    sessions = Sessions(state_home())
+    if ended is None:
+        _tell_sessions(options, sessions)
+        return
+    gone = sessions.end(ended)
+    if gone is None:
+        raise BadUsage(f"there is no session `{ended}`", hint="`haft tokens sessions` lists the sessions")
+    if options.json:
+        facts({**gone.to_json(), "ended": True})
+    else:
+        lines([f"the session of `{gone.name}` has ended"])
+
+
+def _tell_sessions(options: Globals, sessions: Sessions) -> None:
+    found = sessions.all()
+    if options.json:
+        facts([each.to_json() for each in found])
+        return
+    rows = [
+        (each.id, each.name, f"with {WITH[each.how]}", f"{clock(each.created_at)} until {clock(each.expires_at)}")
+        for each in found
+    ]
+    table(rows, style_first="bold")
+    if not found and not options.quiet:
+        say("nobody is signed in")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from haft.contracts import UnknownWorkspace
-from haft.surfaces.http.api.problems import Forbidden
+from haft.surfaces.http.api.problems import Forbidden, HttpError
 from haft.surfaces.http.api.table import BY_NAME
-from haft.values import dataclass
+from haft.values import dataclass, replace
 
 if TYPE_CHECKING:
     from haft.service import Action, Identity, ServedWorkspace, ToolService
@@ -21,6 +21,8 @@ class Ask:
     server: Server
     identity: Identity
     workspace: ServedWorkspace | None = None
+    key: str | None = None
+    """The idempotency key of the request."""
 
     @property
     def here(self) -> ServedWorkspace:
@@ -41,7 +43,7 @@ class Ask:
         found = self.server.workspaces.find(name)
         if not found.admits(self.identity.name):
             raise UnknownWorkspace(name)
-        return Ask(self.server, self.identity, found)
+        return replace(self, workspace=found)
 
     def workspaces(self) -> list[ServedWorkspace]:
         """The workspaces that this identity may enter."""
@@ -55,6 +57,12 @@ class Ask:
         """Raise `Forbidden` if the identity may not do this."""
         if not self.identity.may(action):
             raise Forbidden(self.identity, action)
+
+    def require_everywhere(self, why: str) -> None:
+        """Raise `HttpError` if the identity may enter only some workspaces, or call only some tools. `why` is what
+        reaches further."""
+        if self.identity.workspaces or self.identity.tools:
+            raise HttpError("forbidden", f"{self.identity.name} may not do this: {why}")
 
     async def perform(self, name: str, given: Any = None) -> Any:
         """Perform an operation of the table, with the checks that its route makes. `given` are its parameters, as the

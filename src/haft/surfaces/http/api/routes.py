@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 from pydantic import ValidationError
@@ -11,10 +11,14 @@ from starlette.responses import Response, StreamingResponse
 
 from haft.contracts import HaftError
 from haft.surfaces.http.api.ask import Ask
+from haft.surfaces.http.api.endpoint import PREFIX
+from haft.surfaces.http.api.idempotency import HEADER, key_in
 from haft.surfaces.http.api.problems import HttpError, InvalidRequest, problem
 from haft.surfaces.http.api.table import ENDPOINTS
 from haft.surfaces.http.asgi import IDENTITY, TRACE
 from haft.surfaces.http.rules import GuardedRoute, Rule
+
+DOCUMENT: Final = f"{PREFIX}/openapi.json"
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -26,7 +30,13 @@ if TYPE_CHECKING:
 
 def routes(server: Server) -> list[BaseRoute]:
     """A route for each endpoint."""
-    return [ApiRoute(server, endpoint) for endpoint in ENDPOINTS]
+    return [*(ApiRoute(server, endpoint) for endpoint in ENDPOINTS), GuardedRoute(DOCUMENT, _document, rule=Rule())]
+
+
+async def _document(_request: Request) -> Response:
+    from haft.surfaces.http.api.openapi import document
+
+    return Response(orjson.dumps(document()), media_type="application/json")
 
 
 class ApiRoute(GuardedRoute):
@@ -41,7 +51,7 @@ class ApiRoute(GuardedRoute):
     async def _answer(self, request: Request) -> Response:
         endpoint = self.described
         try:
-            ask = Ask(self._server, request.scope[IDENTITY])
+            ask = Ask(self._server, request.scope[IDENTITY], key=_key(endpoint, request))
             path = dict(request.path_params)
             if endpoint.is_in_workspace:
                 ask = ask.within(path.pop("workspace"))
@@ -52,6 +62,13 @@ class ApiRoute(GuardedRoute):
         if isinstance(answer, AsyncIterator):
             return StreamingResponse(answer, endpoint.status, media_type=endpoint.media_type)
         return Response(orjson.dumps(answer), endpoint.status, media_type=endpoint.media_type)
+
+
+def _key(endpoint: Endpoint, request: Request) -> str | None:
+    key = key_in(request.headers.getlist(HEADER))
+    if key is not None and not endpoint.takes_key:
+        raise HttpError("invalid-request", f"`{endpoint.name}` takes no `{HEADER}`")
+    return key
 
 
 async def given_in(endpoint: Endpoint, request: Request, path: dict[str, Any]) -> Any:

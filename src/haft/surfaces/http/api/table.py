@@ -6,11 +6,13 @@ from typing import Any, Final
 
 from haft.surfaces.http.api.endpoint import IN_WORKSPACE as W
 from haft.surfaces.http.api.endpoint import Endpoint, Link
-from haft.surfaces.http.api.operations import calls, changes, inbox, machine, rules, runs, tools
+from haft.surfaces.http.api.operations import calls, changes, files, inbox, machine, people, rules, runs, tools
 from haft.surfaces.http.api.types import calls as c
 from haft.surfaces.http.api.types import changes as ch
+from haft.surfaces.http.api.types import files as f
 from haft.surfaces.http.api.types import inbox as i
 from haft.surfaces.http.api.types import machine as m
+from haft.surfaces.http.api.types import people as p
 from haft.surfaces.http.api.types import rules as ru
 from haft.surfaces.http.api.types import runs as r
 from haft.surfaces.http.api.types import tools as t
@@ -298,6 +300,16 @@ _CHANGES: Final[tuple[Endpoint, ...]] = (
         "For each line of a file, the run that wrote it",
         codes=("bad-usage",),
     ),
+    Endpoint(
+        "listFileHistory",
+        "GET",
+        f"{W}/files/history",
+        "see-all-runs",
+        files.list_file_history,
+        f.HistoryGiven,
+        f.FileHistory,
+        "The last changes of a file, by runs and outside of haft",
+    ),
 )
 _INBOX: Final[tuple[Endpoint, ...]] = (
     Endpoint(
@@ -415,6 +427,49 @@ _RULES: Final[tuple[Endpoint, ...]] = (
         "What other rules would have decided about past calls",
         codes=("bad-config", "bad-usage"),
     ),
+    Endpoint(
+        "showRule",
+        "GET",
+        f"{W}/permissions/rule",
+        "see-rules",
+        rules.show_rule,
+        ru.RuleNamed,
+        ru.RuleShown,
+        "One rule of a file, as TOML",
+        codes=_RULE_CODES,
+    ),
+    Endpoint(
+        "writeRule",
+        "POST",
+        f"{W}/permissions/write",
+        "write-rules",
+        rules.write_rule,
+        ru.WriteRuleGiven,
+        ru.RuleChange,
+        "Replace a rule, or add one, as TOML",
+        codes=_RULE_CODES,
+    ),
+    Endpoint(
+        "replayChange",
+        "POST",
+        f"{W}/permissions/replay-change",
+        "see-rules",
+        rules.replay_change,
+        ru.ReplayChangeGiven,
+        ru.Replay,
+        "What one changed rule would have decided about past calls",
+        codes=("bad-config", "bad-usage"),
+    ),
+    Endpoint(
+        "countDecisions",
+        "GET",
+        f"{W}/permissions/decisions",
+        "see-rules",
+        rules.count_decisions,
+        ru.DecisionsGiven,
+        ru.DecisionCounts,
+        "How many past calls each rule decided",
+    ),
 )
 
 
@@ -525,6 +580,28 @@ _SERVER: Final[tuple[Endpoint, ...]] = (
         m.Revoked,
         "Revoke a token",
         codes=("bad-usage", "rejected", "storage-failed"),
+    ),
+    Endpoint(
+        "listSessions",
+        "GET",
+        "/sessions",
+        "manage-tokens",
+        people.list_sessions,
+        Nothing,
+        p.SessionList,
+        "The sessions of people in browsers",
+        links=(Link("endSession", {"session": "/sessions/0/id"}),),
+    ),
+    Endpoint(
+        "endSession",
+        "POST",
+        "/sessions/{session}/end",
+        "manage-tokens",
+        people.end_session,
+        p.SessionGiven,
+        p.SessionEnded,
+        "End a session",
+        codes=("not-found", "storage-failed"),
     ),
 )
 

@@ -23,8 +23,7 @@ SHAPES: Final[Mapping[str, str]] = {
     "create": '<circle cx="8" cy="8" r="5.8"/><path d="M8 5.4v5.2M5.4 8h5.2"/>',
     "edit": '<circle cx="8" cy="8" r="5.8"/><circle cx="8" cy="8" r="1.6" fill="currentColor"/>',
     "conflict": '<circle cx="8" cy="8" r="5.8"/><path d="M8 5v3.6m0 2.2v.01"/>',
-    "nonet": '<path d="M2.2 6.4a8.6 8.6 0 0 1 11.6 0M4.4 9a5.4 5.4 0 0 1 7.2 0"/>'
-    '<path d="M8 12.2v.01M2.6 13.4 13.4 2.6"/>',
+    "nonet": '<path d="M2.2 6.4a8.6 8.6 0 0 1 11.6 0M4.4 9a5.4 5.4 0 0 1 7.2 0M8 12.2v.01M2.6 13.4 13.4 2.6"/>',
     "theme": '<circle cx="8" cy="8" r="5.6"/><path d="M8 2.4v11.2A5.6 5.6 0 0 0 8 2.4z" fill="currentColor"/>',
     "help": '<circle cx="8" cy="8" r="5.8"/><path d="M6.3 6.4a1.8 1.8 0 1 1 2.5 1.7c-.6.2-.8.5-.8 1m0 2v.01"/>',
     "close": '<path d="m4 4 8 8m0-8-8 8"/>',

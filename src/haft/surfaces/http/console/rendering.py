@@ -1,5 +1,6 @@
 """Templates, and what all of them can use. Autoescape is on: a template that shows text of a tool passes it through
-`written` or `written_line`, which also show invisible characters."""
+`written` or `written_line`, which also show invisible characters. The guard sets the headers, among them the content
+security policy: nothing inline, and nothing from another host."""
 
 from __future__ import annotations
 
@@ -15,22 +16,9 @@ from haft.surfaces.http.console.figures import FILTERS
 from haft.surfaces.http.console.icons import MARK, icon
 from haft.surfaces.http.console.navigation import ENTRIES
 from haft.surfaces.http.console.static_files import static_files
-from haft.surfaces.http.console.written import plain_line, written, written_line
+from haft.surfaces.http.console.written import plain_line, written, written_line, written_words
 
 TEMPLATES: Final = os.path.join(os.path.dirname(__file__), "templates")
-POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
-    " base-uri 'none'; frame-ancestors 'none'"
-)
-"""The content security policy: nothing inline, and nothing from another host."""
-HEADERS: Final = {
-    "content-security-policy": POLICY,
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-}
 
 
 @functools.cache
@@ -44,11 +32,12 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters.update(written=written, written_line=written_line, plain_line=plain_line, **FILTERS)
+    made.filters.update(FILTERS)
+    made.filters.update(plain_line=plain_line, written=written, written_line=written_line, written_words=written_words)
     made.globals.update(static=static_files().address, entries=ENTRIES, icon=icon, mark=MARK)
     return made
 
 
 def rendered(template: str, facts: Mapping[str, Any], status: int = 200) -> HTMLResponse:
     """A page. `base.html` has the top bar and needs `place`; `frame.html` has none, for pages without a person."""
-    return HTMLResponse(environment().get_template(template).render(facts), status, dict(HEADERS))
+    return HTMLResponse(environment().get_template(template).render(facts), status)

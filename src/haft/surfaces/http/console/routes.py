@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from haft.contracts import HaftError
 from haft.surfaces.http.api.ask import Ask
@@ -18,12 +17,18 @@ from haft.surfaces.http.console.pages import PAGES
 from haft.surfaces.http.console.place import place_of
 from haft.surfaces.http.console.rendering import rendered
 from haft.surfaces.http.console.static_files import static_files
+from haft.surfaces.http.rules import GuardedRoute, Rule
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
     from haft.surfaces.http.server import Server
+
+FOR_PEOPLE: Final = Rule(is_page=True)
+"""A page: the operations that it performs check what the identity may see."""
+FOR_ALL: Final = Rule(is_public=True)
+"""Styles and scripts are the same for everybody, and the sign-in page needs them."""
 
 
 def routes(server: Server) -> list[BaseRoute]:
@@ -40,10 +45,10 @@ def routes(server: Server) -> list[BaseRoute]:
         return RedirectResponse(f"/w/{request.path_params['workspace']}/now", 303)
 
     return [
-        Route("/", first, methods=["GET"]),
-        Route("/w/{workspace}/", workspace, methods=["GET"]),
-        *(Route(f"/w/{{workspace}}{page.path}", _shown(server, page), methods=["GET"]) for page in PAGES),
-        Route("/static/{name:path}", static_files().answer, methods=["GET"]),
+        GuardedRoute("/", first, rule=FOR_PEOPLE),
+        GuardedRoute("/w/{workspace}", workspace, rule=FOR_PEOPLE),
+        *(GuardedRoute(f"/w/{{workspace}}{page.path}", _shown(server, page), rule=FOR_PEOPLE) for page in PAGES),
+        GuardedRoute("/static/{name:path}", static_files().answer, rule=FOR_ALL),
     ]
 
 

@@ -12,10 +12,13 @@ from markupsafe import Markup, escape
 
 from haft.surfaces.text.terminal import one_line, visible
 
-_UNUSUAL: Final = re.compile(r"[^\n\t\x20-\x7e]")
-_UNUSUAL_ON_A_LINE: Final = re.compile(r"[^\x20-\x7e]")
+_SEQUENCE: Final = r"\x1b\[[0-9;?]*[ -/]*[@-~]"
+"""A control sequence of a terminal, such as one for colours. Its code is shown as one."""
+_UNUSUAL: Final = re.compile(rf"{_SEQUENCE}|[^\n\t\x20-\x7e]")
+_UNUSUAL_ON_A_LINE: Final = re.compile(rf"{_SEQUENCE}|[^\x20-\x7e]")
 LONGEST: Final = 400
-"""The longest text on one line, in characters. Styles cut it where the line ends; this bounds the page."""
+"""The longest text that is shown on one line, in characters. Styles cut it where the line ends; this keeps pages
+short."""
 
 
 def written(text: Any) -> Markup:
@@ -26,6 +29,19 @@ def written(text: Any) -> Markup:
 def written_line(text: Any, longest: int = LONGEST) -> Markup:
     """Text on one line."""
     return _isolated(_coded(clipped(str(text), longest), _UNUSUAL_ON_A_LINE, one_line))
+
+
+def written_words(text: Any, longest: int = LONGEST) -> Markup:
+    """A sentence of haft on one line, in which names and commands stand between backticks: these become code."""
+    pieces = clipped(str(text), longest).split("`")
+    is_paired = len(pieces) % 2 == 1
+    html = "".join(
+        f"<code>{_coded(piece, _UNUSUAL_ON_A_LINE, one_line)}</code>"
+        if number % 2 and is_paired
+        else _coded(piece if is_paired or not number else f"`{piece}", _UNUSUAL_ON_A_LINE, one_line)
+        for number, piece in enumerate(pieces)
+    )
+    return _isolated(html)
 
 
 def written_code(text: str) -> Markup:

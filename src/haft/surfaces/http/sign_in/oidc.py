@@ -17,22 +17,33 @@ Such a session ends after twelve hours.
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import hmac
 import json
 import secrets
+import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
+import httpx2
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.httpx_client import AsyncOAuth2Client
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from authlib.oidc.core import CodeIDToken
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+from joserfc.jws import JWSRegistry
+
 from haft.service import Role, SealedStates, StateHome
 from haft.surfaces.http.api.problems import HttpError
 from haft.values import dataclass, field
 
 if TYPE_CHECKING:
-    from authlib.integrations.httpx_client import AsyncOAuth2Client
     from joserfc.jwk import KeySetSerialization
 
     from haft.service import Session
@@ -65,6 +76,7 @@ class OidcSettings:
     issuer: str
     client_id: str
     client_secret: str | None = field(default=None, repr=False)
+    """None for a public client, which has only PKCE."""
     groups: Mapping[str, frozenset[Role]] = field(default_factory=dict)
     """The roles of each group."""
     groups_claim: str = "groups"
@@ -104,8 +116,6 @@ class OidcProvider:
 
     async def begin(self, callback: str, to: str) -> tuple[str, str]:
         """The address at the provider to which a browser goes, and the value of its state cookie."""
-        from authlib.oauth2.rfc7636 import create_s256_code_challenge
-
         document = await self._described()
         state = secrets.token_urlsafe(32)
         async with self._client(callback) as client:
@@ -149,8 +159,6 @@ class OidcProvider:
     # What the provider says.
 
     def _client(self, callback: str) -> AsyncOAuth2Client:
-        from authlib.integrations.httpx_client import AsyncOAuth2Client
-
         settings = self.settings
         methods = () if self._document is None else self._document[1].get("token_endpoint_auth_methods_supported", ())
         is_posted = "client_secret_post" in methods and "client_secret_basic" not in methods
@@ -163,6 +171,7 @@ class OidcProvider:
             redirect_uri=callback,
             timeout=_TIMEOUT_SECONDS,
             follow_redirects=False,
+            verify=_certificates(),
         )
 
     async def _described(self) -> Mapping[str, Any]:
@@ -182,15 +191,15 @@ class OidcProvider:
         return document
 
     async def _fetched(self, address: str, bearer: str | None = None) -> dict[str, Any]:
-        import httpx
-
         headers = {} if bearer is None else {"authorization": f"Bearer {bearer}"}
         try:
-            async with httpx.AsyncClient(timeout=_TIMEOUT_SECONDS, follow_redirects=False) as client:
+            async with httpx2.AsyncClient(
+                timeout=_TIMEOUT_SECONDS, follow_redirects=False, verify=_certificates()
+            ) as client:
                 answer = await client.get(address, headers=headers)
                 answer.raise_for_status()
                 found = answer.json()
-        except (httpx.HTTPError, ValueError) as error:
+        except (httpx2.HTTPError, ValueError) as error:
             raise SignInRefused(f"the identity provider does not answer at {address}: {error}") from error
         if not isinstance(found, dict):
             raise SignInRefused(f"the identity provider does not answer with a JSON object at {address}")
@@ -200,15 +209,12 @@ class OidcProvider:
         self, document: Mapping[str, Any], callback: str, code: str, verifier: str
     ) -> Mapping[str, Any]:
         """What the provider gives for a code."""
-        import httpx
-        from authlib.common.errors import AuthlibBaseError
-
         try:
             async with self._client(callback) as client:
                 answer: Mapping[str, Any] = await client.fetch_token(
                     document["token_endpoint"], grant_type="authorization_code", code=code, code_verifier=verifier
                 )
-        except (AuthlibBaseError, httpx.HTTPError, ValueError) as error:
+        except (AuthlibBaseError, httpx2.HTTPError, ValueError) as error:
             raise SignInRefused(f"the identity provider did not take its own code: {error}"[:300]) from error
         if not isinstance(answer.get("id_token"), str):
             raise SignInRefused("the identity provider sent no ID token")
@@ -216,9 +222,6 @@ class OidcProvider:
 
     async def _claims(self, document: Mapping[str, Any], answer: Mapping[str, Any], nonce: str) -> dict[str, Any]:
         """What a valid ID token says; the groups and names may come from the provider's further answer."""
-        from authlib.oidc.core import CodeIDToken
-        from joserfc.errors import JoseError
-
         settings = self.settings
         try:
             token = await self._decoded(document, answer["id_token"])
@@ -243,10 +246,6 @@ class OidcProvider:
         return found
 
     async def _decoded(self, document: Mapping[str, Any], token: str) -> Any:
-        from joserfc import jwt
-        from joserfc.jwk import KeySet
-        from joserfc.jws import JWSRegistry
-
         said = document.get("id_token_signing_alg_values_supported") or ["RS256"]
         allowed = [name for name in _ALGORITHMS if name in said]
         keys = KeySet.import_key_set(cast("KeySetSerialization", await self._fetched(document["jwks_uri"])))
@@ -262,18 +261,17 @@ class OidcProvider:
 
     def _derived(self, purpose: str, text: str) -> str:
         """A text that only this state home can make: base64url of 32 bytes, as PKCE wants it."""
-        mac = hmac.digest(self._states.key(), f"haft oidc {purpose}\0{text}".encode(), "sha256")
-        return base64.urlsafe_b64encode(mac).rstrip(b"=").decode()
+        return _encoded(hmac.digest(self._states.key(), f"haft oidc {purpose}\0{text}".encode(), "sha256"))
 
     def _sealed(self, facts: Mapping[str, Any]) -> str:
-        told = base64.urlsafe_b64encode(json.dumps(facts).encode()).decode()
+        told = _encoded(json.dumps(facts).encode())
         return f"{told}.{self._derived('cookie', told)}"
 
     def _unsealed(self, cookie: str | None) -> dict[str, Any] | None:
         told, _, seal = (cookie or "").partition(".")
         if not told.isascii() or not hmac.compare_digest(seal.encode(), self._derived("cookie", told).encode()):
             return None
-        facts: dict[str, Any] = json.loads(base64.urlsafe_b64decode(told))
+        facts: dict[str, Any] = json.loads(base64.urlsafe_b64decode(f"{told}=="))
         return facts if time.time() < facts["until"] else None
 
     def _use(self, state: str) -> bool:
@@ -287,6 +285,16 @@ class OidcProvider:
             return False
         self._used[digest] = now + SECONDS
         return True
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """The certificates of this machine. Reading them takes long, so it is done once."""
+    return httpx2.create_ssl_context()
+
+
+def _encoded(told: bytes) -> str:
+    return base64.urlsafe_b64encode(told).rstrip(b"=").decode()
 
 
 def check_address(name: str, address: Any, *, is_needed: bool = True) -> None:

@@ -4,18 +4,6 @@
 what one client gets, and `routes` answers its request.
 """
 
-from __future__ import annotations
+from haft.surfaces.http.streams.routes import stream_routes as routes
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from starlette.routing import BaseRoute
-
-    from haft.surfaces.http.server import Server
-
-
-def routes(server: Server) -> list[BaseRoute]:
-    """The routes."""
-    from haft.surfaces.http.streams.routes import stream_routes
-
-    return stream_routes(server)
+__all__ = ["routes"]

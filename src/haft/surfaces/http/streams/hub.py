@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 TICK_SECONDS: Final = 0.025
 ELSEWHERE_SECONDS: Final = 0.1
 """How often runs of other processes are read."""
+MOST_PAGES: Final = 16
+"""How many more pages of a run that writes very much leave with one tick."""
 BEAT_SECONDS: Final = 15.0
 """How often a stream shows a sign of life."""
 
@@ -128,15 +130,25 @@ class Hub:
             await asyncio.sleep(TICK_SECONDS)
             with contextlib.suppress(HaftError):  # The state home cannot be read now. The next tick may be luckier.
                 await self._feed.tick()
-            for key, topic in [*self._runs.items()]:
-                topic.tick()
-                if not topic.is_wanted:
-                    topic.close()
-                    del self._runs[key]
+            await self._tick_runs()
             if time.monotonic() >= next_beat:
                 next_beat = time.monotonic() + BEAT_SECONDS
                 for stream in self._streams:
                     stream.subscriber.beat(chunks.BEAT)
+
+    async def _tick_runs(self) -> None:
+        for key, topic in [*self._runs.items()]:
+            topic.tick()
+            if not topic.is_wanted:
+                topic.close()
+                del self._runs[key]
+        for _ in range(MOST_PAGES):
+            busy = [topic for topic in self._runs.values() if topic.can_go_on]
+            if not busy:
+                return
+            for topic in busy:
+                topic.tick()
+            await asyncio.sleep(0)
 
     async def _read_for_ever(self) -> None:
         """Read the runs that this process cannot hear of, such as those of other processes."""

@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+from starlette.requests import Request
+
 from haft.contracts import HaftError, UnknownRun
 from haft.surfaces.http.api.ask import Ask
 from haft.surfaces.http.api.endpoint import IN_WORKSPACE, PREFIX
@@ -21,7 +23,6 @@ from haft.surfaces.http.streams.chunks import LARGEST_CHUNK
 from haft.surfaces.http.streams.feed_events import FeedView
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.routing import BaseRoute
 
     from haft.surfaces.http.asgi import Message, Receive, Scope, Send
@@ -58,8 +59,6 @@ class _StreamRoute:
         self._opened = opened
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        from starlette.requests import Request
-
         request = Request(scope, receive)
         try:
             stream = await self._open(request)
@@ -120,9 +119,12 @@ def _number(text: str, name: str) -> int:
 
 async def _visible(ask: Ask, name: str) -> str:
     """The id of a run of the workspace that the identity may see. Raises `UnknownRun` if there is none."""
-    found = await ask.service.runs.find(workspace=ask.here.path, limit=1, before=f"{name}\x00")
-    live = ask.service.runs.live(name)
-    who = live.call.who if live is not None else next((each.who for each in found if each.id == name), None)
+    live = ask.service.runs.live(name)  # First: a run that has ended is on disk.
+    if live is not None:
+        who: str | None = live.call.who
+    else:
+        found = await ask.service.runs.find(workspace=ask.here.path, limit=1, before=f"{name}\x00")
+        who = next((each.who for each in found if each.id == name), None)
     if who is None or not (ask.identity.may("see-all-runs") or who == ask.identity.name):
         raise UnknownRun(name)
     return name

@@ -52,6 +52,11 @@ class RunTopic:
         """Whether anybody waits for more events."""
         return self.topic.has_subscribers and not self.events.has_ended
 
+    @property
+    def can_go_on(self) -> bool:
+        """Whether more can leave before the next tick: there is more, and somebody has taken all that left so far."""
+        return self._is_read and self.events.has_more and self.topic.has_idle_subscribers
+
     def tick(self) -> None:
         """Let the events leave that came since the last tick."""
         if self._is_read:

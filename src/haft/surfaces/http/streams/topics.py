@@ -123,6 +123,11 @@ class Topic:
     def has_subscribers(self) -> bool:
         return bool(self._views or self._ahead)
 
+    @property
+    def has_idle_subscribers(self) -> bool:
+        """Whether at least one subscriber has taken all that there was for it."""
+        return any(not each.waiting_bytes for group in self._views.values() for each in group)
+
     def publish(self, number: int, chunk: bytes, scope: object = None) -> None:
         """Add an event, which leaves with the next tick."""
         self._pending.append(Published(number, chunk, scope))

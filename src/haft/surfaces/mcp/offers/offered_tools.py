@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import Listing, Rights, ToolSpec
 from haft.service import mcp_definition, offered_name
@@ -13,6 +14,10 @@ from haft.surfaces.mcp.results import outcome_schema
 
 if TYPE_CHECKING:
     from haft.service import ToolService
+
+ONLY_TOOLS: Final[ContextVar[tuple[str, ...]]] = ContextVar("ONLY_TOOLS", default=())
+"""Patterns for the names of the tools that the client of this request may call; () for all. What serves HTTP sets it,
+because the token of a client says so."""
 
 
 def definition(spec: ToolSpec, name: str) -> dict[str, Any]:
@@ -43,24 +48,26 @@ class OfferedTools:
         return [listing for listing in self._service.tools(thread=thread) if self.offers(listing.spec)]
 
     def offers(self, spec: ToolSpec) -> bool:
-        """Whether the options of this server let clients call the tool."""
+        """Whether the options of this server, and the token of the client, let it call the tool."""
         return self._fits(spec.name) and (spec.effects.readonly or spec.delegates or not self._read_only)
 
     @property
     def rights(self) -> Rights | None:
         """What sub-agents that clients start may do at most: what the clients themselves may."""
-        if not self._globs and not self._read_only:
+        is_bounded = bool(self._globs or ONLY_TOOLS.get())
+        if not is_bounded and not self._read_only:
             return None
         names = (listing.spec.name for listing in self._service.tools(all=True) if self._fits(listing.spec.name))
         return Rights(
             "a sub-agent of a client of this MCP server",
-            frozenset(names) if self._globs else None,
+            frozenset(names) if is_bounded else None,
             readonly=self._read_only,
             binds_subagents_only=True,
         )
 
     def _fits(self, name: str) -> bool:
-        return not self._globs or any(fnmatch.fnmatchcase(name, glob) for glob in self._globs)
+        bounds = (self._globs, ONLY_TOOLS.get())
+        return all(not globs or any(fnmatch.fnmatchcase(name, glob) for glob in globs) for globs in bounds)
 
     def definitions(self, thread: str | None) -> list[dict[str, Any]]:
         """The definitions of all tools, as `tools/list` returns them."""

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import os
-import re
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -20,11 +18,22 @@ from typing import TYPE_CHECKING, Any, Final
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
-from haft.contracts import BadUsage, MachineError
-from haft.service import LocalClients, StateHome, Tokens, default_home
+from haft.contracts import BadUsage
+from haft.service import (
+    LOOPBACK_NAMES,
+    LocalClients,
+    StateHome,
+    Tokens,
+    check_names,
+    default_home,
+    is_loopback,
+    listen,
+    place_of,
+    split_address,
+)
 from haft.surfaces.mcp.opening import EndLimit, opened
 from haft.surfaces.mcp.over_http.connections import BoundedConnection
-from haft.surfaces.mcp.over_http.guard import LOOPBACK_NAMES, HttpGuard, Meet
+from haft.surfaces.mcp.over_http.guard import HttpGuard, Meet
 from haft.surfaces.mcp.over_http.kept_events import RETRY_MILLISECONDS, keep_events
 
 if TYPE_CHECKING:
@@ -39,18 +48,6 @@ MOST_BODY_BYTES: Final = 32_000_000
 MOST_SESSIONS: Final = 1000
 """How many clients of the older protocol can be connected at once."""
 SECONDS_TO_END: Final = 2
-_ADDRESS: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]*):(?P<port>[0-9]{1,5})")
-_NAME: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)")
-
-
-class CannotListen(MachineError):
-    """The server cannot listen on its address."""
-
-    def __init__(self, address: str, cause: OSError) -> None:
-        super().__init__(
-            f"haft cannot listen on {address}: {cause.strerror or cause}",
-            hint="choose another port; port 0 lets the system choose one",
-        )
 
 
 def check_tokens(tokens: Tokens) -> None:
@@ -65,14 +62,7 @@ def check_tokens(tokens: Tokens) -> None:
 def parse_address(text: str, names: Sequence[str] = ()) -> tuple[str, int]:
     """The host and the port of HOST:PORT. Raises `BadUsage` if the host is not this machine's loopback and `names` is
     empty."""
-    parsed = _ADDRESS.fullmatch(text)
-    if parsed is None or int(parsed["port"]) > 65535:
-        raise BadUsage(
-            f"`{text}` is not an address to listen on", hint="write HOST:PORT, for example `--http 127.0.0.1:8000`"
-        )
-    host, port = parsed["host"].strip("[]"), int(parsed["port"])
-    if host == "localhost":
-        host = "127.0.0.1"
+    host, port = split_address(text, "--http")
     if not is_loopback(host) and not names:
         raise BadUsage(
             f"haft listens only on loopback, and `{host}` is reached from other machines"
@@ -84,48 +74,9 @@ def parse_address(text: str, names: Sequence[str] = ()) -> tuple[str, int]:
     return host, port
 
 
-def is_loopback(host: str) -> bool:
-    """Whether an address is reached only from this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def check_names(names: Sequence[str]) -> frozenset[str]:
-    """The names under which the server is reached. Raises `BadUsage` if one of them is not a host name."""
-    for name in names:
-        if _NAME.fullmatch(name) is None:
-            raise BadUsage(
-                f"`{name}` is not a host name", hint="`--allow-host` takes a name without a port, such as haft.example"
-            )
-    return LOOPBACK_NAMES | {name.lower() for name in names}
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on this address."""
-    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listening = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise CannotListen(shown, error) from error
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(128)
-    except OSError as error:
-        listening.close()
-        raise CannotListen(shown, error) from error
-    return listening
-
-
 def url_of(listening: socket.socket) -> str:
     """The address that clients are configured with."""
-    host, port = listening.getsockname()[:2]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
+    return f"http://{place_of(listening)}{PATH}"
 
 
 def application(server: Server[Any]) -> Starlette:

@@ -6,7 +6,8 @@ It wraps the whole ASGI application, so that no route, method or upgrade gets pa
    name of its own (DNS rebinding).
 2. `Origin` and `Sec-Fetch-Site`: only pages of this very server, which has none. A page on another port of the same
    machine counts as foreign. haft never answers with CORS headers.
-3. the token, in the header `Authorization: Bearer TOKEN`. Nothing switches this off, and no other place counts.
+3. the token, in the header `Authorization: Bearer TOKEN`. Nothing switches this off, and no other place counts. Its
+   role must allow calls, and it must be for this workspace. Whoever's token it is, over MCP its client is an agent.
 
 The application sees the `ClientToken` of the request in the scope, and not the header. If a token is revoked, `watch`
 ends its open requests and sessions.
@@ -24,7 +25,9 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
+from haft.service import DEFAULT_NAME, LOOPBACK_NAMES
 from haft.surfaces.mcp.callers import SCOPE_KEY, SESSION_HEADER
+from haft.surfaces.mcp.offers.offered_tools import ONLY_TOOLS
 
 if TYPE_CHECKING:
     from haft.service import ClientToken, Tokens
@@ -38,7 +41,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Meet = Callable[[str, str, int], Awaitable[None]]
 """Called before each request, with the name of the client, and with the address and port it connects from."""
 
-LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _AUTHORITY: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _SAME_SITE: Final = frozenset({b"same-origin", b"none"})
@@ -58,10 +60,12 @@ class HttpGuard:
         *,
         names: Iterable[str] = LOOPBACK_NAMES,
         meet: Meet | None = None,
+        workspace: str = DEFAULT_NAME,
     ) -> None:
         """`names`: the host names under which this server is reached. Any port will do, because ports can be
-        forwarded. `meet` gets to know each client."""
+        forwarded. `meet` gets to know each client. `workspace` is the name that the workspace has for tokens."""
         self._meet = meet
+        self._workspace = workspace
         self._app = app
         self._tokens = tokens
         self._names = frozenset(name.lower() for name in names)
@@ -85,6 +89,11 @@ class HttpGuard:
         if token is None:
             await _refuse(send, 401, "this server needs a valid token: send `Authorization: Bearer TOKEN`")
             return
+        identity = token.identity()
+        if not identity.may("call-tools") or not identity.may_enter(self._workspace):
+            await _refuse(send, 403, "this token is not for calling tools in this workspace")
+            return
+        ONLY_TOOLS.set(identity.tools)  # For this request: the server runs each in a context of its own.
         if sum(user.id == token.id for user in self._open.values()) >= MOST_OPEN:
             await _refuse(send, 429, f"this client has {MOST_OPEN} open requests, and no more are answered")
             return

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from haft.contracts import BadUsage, RunId, UnknownTool
+from haft.service import RunRecord, read_calls
+from haft.surfaces.http.api.endings import ending_of
+from haft.surfaces.http.api.idempotency import once
 
 if TYPE_CHECKING:
-    from haft.contracts import Outcome as EndOfRun
-    from haft.service import BatchRun
-    from haft.service import Run as PipelineRun
+    from haft.service import Run
     from haft.surfaces.http.api.ask import Ask
     from haft.surfaces.http.api.types.calls import (
         BatchAnswer,
@@ -24,24 +25,35 @@ if TYPE_CHECKING:
         Outcome,
     )
 
-T = TypeVar("T")
+RESUMED: Final = "http"
+"""The key of the calls that the next server goes on with, if they wait for a person when this one ends."""
 
 
 async def call_tool(ask: Ask, given: CallGiven) -> Outcome:
     """Call a tool, and wait for the end of the call as long as the request says. If the client goes away meanwhile, the
     call goes on."""
-    return await outcome_of(ask, start_call(ask, given), given.wait)
-
-
-def start_call(ask: Ask, given: CallGiven, run_id: RunId | None = None) -> PipelineRun:
-    """Start a call."""
     _require_tool(ask, given.tool)
+    ids = None if given.run_id is None else [given.run_id]
+    [run] = await once(ask, "callTool", given, 1, lambda ids: [start_call(ask, given, *ids)], ids=ids)
+    return cast("Outcome", (await ending_of(ask, run, given.wait)).shape)
+
+
+def start_call(ask: Ask, given: CallGiven, run_id: RunId | None = None) -> Run:
+    """Start a call. Its tool must be one that the identity may call."""
     if given.parent is not None:
         above = ask.service.runs.live(given.parent)
         if above is None or above.call.who != ask.identity.name:
             raise BadUsage(f"`{given.parent}` cannot be the parent of a call: it is not a live run of yours")
+    is_resumed = ask.server.resumes and not given.pauses  # A client that asks for a pause goes on with it itself.
     return ask.service.call(
-        given.tool, given.args, **_options(ask, given), parent=given.parent, trial=given.trial, run_id=run_id
+        given.tool,
+        given.args,
+        **_options(ask, given),
+        parent=given.parent,
+        trial=given.trial,
+        pauses=given.pauses or is_resumed,
+        key=RESUMED if is_resumed else None,
+        run_id=run_id,
     )
 
 
@@ -58,54 +70,28 @@ def _options(ask: Ask, given: HowGiven) -> dict[str, Any]:
     }
 
 
-async def outcome_of(ask: Ask, run: PipelineRun, seconds: float) -> Outcome:
-    """The outcome of a run; if it does not end in so many seconds, as far as it is known. In that case the run is
-    stored before its id is given away."""
-    ended = await ended_within(_end_of(run), seconds)
-    if ended is None:
-        return cast("Outcome", (await ask.service.runs.record(run.id)).outcome)
-    return cast("Outcome", ended.to_json())
-
-
-async def _end_of(run: PipelineRun) -> EndOfRun:
-    return await run
-
-
-async def ended_within(awaited: Awaitable[T], seconds: float) -> T | None:
-    """What is awaited; None if it takes longer than so many seconds. Only the waiting is cancelled."""
-    task = asyncio.ensure_future(awaited)
-    try:
-        done, _ = await asyncio.wait([task], timeout=seconds)
-        return task.result() if done else None
-    finally:
-        task.cancel()
-
-
 async def start_batch(ask: Ask, given: BatchGiven) -> BatchAnswer:
     """Make several calls at once, with the effects of their order."""
-    return await outcomes_of(ask, start_calls(ask, given), given.wait)
-
-
-def start_calls(ask: Ask, given: BatchGiven, run_ids: list[RunId] | None = None) -> BatchRun:
-    """Start the calls of a batch."""
     for call in given.calls:
         _require_tool(ask, call.tool)
     calls = [call.to_call() for call in given.calls]
-    return ask.service.batches.start(calls, run_ids=run_ids or (), **_options(ask, given))
+    names = [call.id for call in read_calls(calls)]
+
+    def start(ids: Sequence[RunId]) -> Sequence[Run]:
+        return ask.service.batches.start(calls, run_ids=ids, **_options(ask, given)).runs
+
+    runs = await once(ask, "startBatch", given, len(calls), start, ids=given.run_ids)
+    until = time.monotonic() + given.wait
+    ends = [await ending_of(ask, run, max(0.0, until - time.monotonic())) for run in runs]
+    return {
+        "batch": _batch_of(runs[0]),
+        "ended": all(end.has_ended for end in ends),
+        "outcomes": [cast("BatchOutcome", {"id": name, **end.shape}) for name, end in zip(names, ends, strict=False)],
+    }
 
 
-async def outcomes_of(ask: Ask, batch: BatchRun, seconds: float) -> BatchAnswer:
-    """The outcomes of a batch, as far as they are known in so many seconds."""
-    await ended_within(_ends_of(batch), seconds)
-    outcomes: list[BatchOutcome] = []
-    for name, run in zip(batch.ids, batch.runs, strict=True):
-        shape = (await ask.service.runs.record(run.id)).outcome if run.outcome is None else run.outcome.to_json()
-        outcomes.append(cast("BatchOutcome", {"id": name, **shape}))
-    return {"batch": batch.id, "ended": all(run.outcome is not None for run in batch.runs), "outcomes": outcomes}
-
-
-async def _ends_of(batch: BatchRun) -> list[EndOfRun]:
-    return await batch
+def _batch_of(run: Run | RunRecord) -> str:
+    return str(run.batch if isinstance(run, RunRecord) else run.call.batch)
 
 
 async def plan_batch(ask: Ask, given: BatchPlanGiven) -> BatchPlan:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from haft.contracts import BadUsage, UnknownRun, is_batch_id, iso_time
-from haft.surfaces.http.api.operations.calls import ended_within
+from haft.service import Filter
+from haft.surfaces.http.api.endings import ending_of
+from haft.surfaces.http.api.idempotency import once
 from haft.surfaces.http.api.problems import Forbidden, HttpError
 from haft.surfaces.http.api.reading import may_see, visible_run, with_changes, with_history
 
 if TYPE_CHECKING:
-    from haft.contracts import Outcome
+    from haft.contracts import RunId
     from haft.service import ChangesFacade, Run, RunRecord
     from haft.surfaces.http.api.ask import Ask
+    from haft.surfaces.http.api.endings import Ending
     from haft.surfaces.http.api.types.changes import (
         ApplyGiven,
         Blame,
@@ -96,19 +100,20 @@ async def _reverse(ask: Ask, given: ReverseGiven, direction: Any) -> Reversal:
         runs = given.runs or ([] if thread is not None else [await _last_run(ask)])
         found = await changes.plan(direction, *runs, thread=thread, force=given.force)
         return cast("Reversal", {**found.to_json(None), "ended": True, "error": None})
-    if direction == "undo":
-        run = changes.undo(*given.runs, thread=thread, force=given.force, who=principal)
-    else:
-        run = changes.redo(*given.runs, force=given.force, who=principal)
-    ended = await _ended(run, given.wait)
+
+    def start(ids: Sequence[RunId]) -> Sequence[Run]:
+        run_id = ids[0] if ids else None
+        if direction == "undo":
+            return [changes.undo(*given.runs, thread=thread, force=given.force, who=principal, run_id=run_id)]
+        return [changes.redo(*given.runs, force=given.force, who=principal, run_id=run_id)]
+
+    [run] = await once(ask, direction, given, 1, start)
+    ending = await ending_of(ask, run, given.wait)
     empty = {"runs": given.runs, "plan": [], "conflicts": []}
-    result = empty if ended is None or not isinstance(ended.result, dict) else ended.result
-    return cast("Reversal", {**empty, **result, "undo": run.id, **_end(ended)})
+    return cast("Reversal", {**empty, **_result(ending), "undo": run.id, **_end(ending)})
 
 
 def _of_thread(ask: Ask, thread: str) -> Any:
-    from haft.service import Filter
-
     return Filter(thread=thread, workspace=ask.here.path, limit=10_000)
 
 
@@ -139,37 +144,41 @@ def _require_own(ask: Ask, record: RunRecord) -> None:
 async def apply_changes(ask: Ask, given: ApplyGiven) -> Settled:
     """Apply the held changes of a run, or a part of them."""
     record = await visible_run(ask, given.run)
-    run = ask.service.changes.apply(record.id, paths=given.paths, who=ask.identity.principal())
-    return await _settled(record.id, run, given.wait)
+    apply, principal = ask.service.changes.apply, ask.identity.principal()
+
+    def start(ids: Sequence[RunId]) -> Sequence[Run]:
+        return [apply(record.id, paths=given.paths, who=principal, run_id=ids[0] if ids else None)]
+
+    [run] = await once(ask, "applyChanges", given, 1, start)
+    return await _settled(ask, record.id, run, given.wait)
 
 
 async def drop_changes(ask: Ask, given: DropGiven) -> Settled:
     """Drop the held changes of a run."""
     record = await visible_run(ask, given.run)
     _require_own(ask, record)
-    run = ask.service.changes.drop(record.id, who=ask.identity.principal())
-    return await _settled(record.id, run, given.wait)
+    drop, principal = ask.service.changes.drop, ask.identity.principal()
+
+    def start(ids: Sequence[RunId]) -> Sequence[Run]:
+        return [drop(record.id, who=principal, run_id=ids[0] if ids else None)]
+
+    [run] = await once(ask, "dropChanges", given, 1, start)
+    return await _settled(ask, record.id, run, given.wait)
 
 
-async def _settled(name: str, run: Run, seconds: float) -> Settled:
-    ended = await _ended(run, seconds)
-    result = ended.result if ended is not None and isinstance(ended.result, dict) else {}
-    facts = {"run": name, "settledBy": run.id, "conflicts": result.get("conflicts", []), **_end(ended)}
-    return cast("Settled", facts)
+async def _settled(ask: Ask, name: str, run: Run | RunRecord, seconds: float) -> Settled:
+    ending = await ending_of(ask, run, seconds)
+    conflicts = _result(ending).get("conflicts", [])
+    return cast("Settled", {"run": name, "settledBy": run.id, "conflicts": conflicts, **_end(ending)})
 
 
-async def _ended(run: Run, seconds: float) -> Outcome | None:
-    async def end() -> Outcome:
-        return await run
-
-    ended = await ended_within(end(), seconds)
-    run.save()
-    return ended
+def _result(ending: Ending) -> dict[str, Any]:
+    result = ending.shape["result"]
+    return result if isinstance(result, dict) else {}
 
 
-def _end(ended: Outcome | None) -> dict[str, Any]:
-    error = None if ended is None or ended.error is None else ended.error.to_json()
-    return {"ended": ended is not None, "error": error}
+def _end(ending: Ending) -> dict[str, Any]:
+    return {"ended": ending.has_ended, "error": ending.shape["error"] if ending.has_ended else None}
 
 
 async def list_held(ask: Ask, _given: Nothing) -> HeldRuns:

@@ -42,7 +42,6 @@ async def show_request(ask: Ask, given: RequestGiven) -> Request:
 async def approve(ask: Ask, given: ApproveGiven) -> Answered:
     """Approve a request."""
     await _found(ask, given.request)
-    new = {"paths": given.paths, "digest": given.digest}
     reply = await ask.service.approve(
         given.request,
         scope=given.scope,
@@ -52,7 +51,8 @@ async def approve(ask: Ask, given: ApproveGiven) -> Answered:
         message=given.message,
         who=ask.identity.principal(),
         passphrase=given.passphrase,
-        **{name: value for name, value in new.items() if value is not None},
+        paths=given.paths or (),
+        digest=given.digest,
     )
     return _answered(reply)
 
@@ -60,13 +60,12 @@ async def approve(ask: Ask, given: ApproveGiven) -> Answered:
 async def reject(ask: Ask, given: RejectGiven) -> Answered:
     """Reject a request."""
     await _found(ask, given.request)
-    options: dict[str, Any] = {} if given.digest is None else {"digest": given.digest}
     reply = await ask.service.reject(
         given.request,
         message=given.message,
         who=ask.identity.principal(),
         passphrase=given.passphrase,
-        **options,
+        digest=given.digest,
     )
     return _answered(reply)
 

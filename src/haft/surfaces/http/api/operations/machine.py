@@ -121,11 +121,16 @@ async def examine(ask: Ask, _given: Nothing) -> Checks:
 
 async def show_store(ask: Ask, _given: Nothing) -> StoreAnswer:
     """The disk space that outputs and earlier contents of files use."""
+    places = _places(ask)
 
     def read() -> StoreAnswer:
         store = StoreFacade(ask.server.home, bounds_of(load_config(None, os.environ), os.environ))
         try:
-            return {"usage": store.measure().to_json()}
+            usage = store.measure().to_json()
+            if places is not None:
+                for name in ("workspaces", "held"):
+                    usage[name] = [each for each in usage[name] if each["workspace"] in places]
+            return {"usage": usage}
         finally:
             store.close()
 
@@ -134,12 +139,14 @@ async def show_store(ask: Ask, _given: Nothing) -> StoreAnswer:
 
 async def list_tokens(ask: Ask, _given: Nothing) -> TokenList:
     """The tokens, without what is secret of them."""
+    ask.require_everywhere("tokens are good for the whole server")
     tokens = Tokens(ask.server.home)
     return {"tokens": [_token(tokens, each) for each in tokens.all()]}
 
 
 async def make_token(ask: Ask, given: TokenGiven) -> NewToken:
     """Make a token."""
+    ask.require_everywhere("tokens are good for the whole server")
     tokens = Tokens(ask.server.home)
     stored, text = tokens.add(
         given.name,
@@ -155,6 +162,7 @@ async def make_token(ask: Ask, given: TokenGiven) -> NewToken:
 
 async def revoke_token(ask: Ask, given: TokenNamed) -> Revoked:
     """Revoke a token. Its open requests end."""
+    ask.require_everywhere("tokens are good for the whole server")
     return {"revoked": Tokens(ask.server.home).revoke(given.name, ask.identity.principal()).name}
 
 

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, cast
+import tomllib
+from typing import TYPE_CHECKING, Any, cast
 
-from haft.service import ConfigFile, RuleChanges, listed_rules, load_config, replayed, rules_in
+from haft.contracts import BadConfig, BadUsage
+from haft.service import (
+    ConfigFile,
+    RuleChanges,
+    decided_by,
+    listed_rules,
+    load_config,
+    replayed,
+    replayed_change,
+    rules_in,
+)
 from haft.surfaces.http.api.operations.tools import find_tool
 
 if TYPE_CHECKING:
@@ -16,12 +27,18 @@ if TYPE_CHECKING:
     from haft.surfaces.http.api.types.rules import (
         AddRuleGiven,
         Decision,
+        DecisionCounts,
+        DecisionsGiven,
         RemoveRuleGiven,
         Replay,
+        ReplayChangeGiven,
         ReplayGiven,
         RuleChange,
+        RuleNamed,
         Rules,
+        RuleShown,
         TestGiven,
+        WriteRuleGiven,
     )
 
 
@@ -53,16 +70,19 @@ async def list_rules(ask: Ask, _given: Nothing) -> Rules:
 
 async def add_rule(ask: Ask, given: AddRuleGiven) -> RuleChange:
     """Add a rule to the haft.toml of the server's user, or of the workspace. It counts for services that open later."""
+    _require_place(ask, given.place)
     specs = [each.spec for each in ask.service.tools(all=True)]
     rules = _changes(ask)
     in_workspace = given.place == "workspace"
+    table = given.rule.model_dump(exclude_none=True)
     return _changed(
-        await asyncio.to_thread(rules.add, given.rule, specs, in_workspace=in_workspace, is_first=given.first)
+        await asyncio.to_thread(rules.add, table, specs, in_workspace=in_workspace, is_first=given.first)
     )
 
 
 async def remove_rule(ask: Ask, given: RemoveRuleGiven) -> RuleChange:
     """Remove a rule, or a remembered answer."""
+    _require_source(ask, given.source)
     return _changed(await asyncio.to_thread(_changes(ask).remove, given.source))
 
 
@@ -71,8 +91,72 @@ async def replay_rules(ask: Ask, given: ReplayGiven) -> Replay:
     rules = None
     if given.rules is not None:
         file = ConfigFile("haft.toml", given.rules.encode(), "the given rules")
-        rules = await asyncio.to_thread(rules_in, file, ask.here.path, os.environ)
+        try:
+            rules = await asyncio.to_thread(rules_in, file, ask.here.path, os.environ)
+        except BadConfig as error:  # The request is wrong, and not the configuration of the server.
+            raise BadUsage(error.message, hint=error.hint) from error
     return cast("Replay", (await replayed(ask.service, rules, given.limit)).to_json())
+
+
+async def show_rule(ask: Ask, given: RuleNamed) -> RuleShown:
+    """A rule of a file, as TOML."""
+    return {"source": given.source, "text": await asyncio.to_thread(_changes(ask).text_of, given.source)}
+
+
+async def write_rule(ask: Ask, given: WriteRuleGiven) -> RuleChange:
+    """Replace a rule in its file, or add one. It counts for services that open later."""
+    if given.source is None:
+        _require_place(ask, given.place)
+    else:
+        _require_source(ask, given.source)
+    rules, table = _changes(ask), _table_of(given.text)
+    specs = [each.spec for each in ask.service.tools(all=True)]
+    if given.source is not None:
+        return _changed(await asyncio.to_thread(rules.replace, given.source, table, specs))
+    in_workspace = given.place == "workspace"
+    return _changed(await asyncio.to_thread(rules.add, table, specs, in_workspace=in_workspace, is_first=True))
+
+
+async def replay_change(ask: Ask, given: ReplayChangeGiven) -> Replay:
+    """Decide past calls again with one rule changed, and list those that would be decided differently."""
+    table = None if given.text is None else _table_of(given.text)
+    found = await replayed_change(ask.service, given.source, table, given.limit)
+    return cast("Replay", found.to_json())
+
+
+async def count_decisions(ask: Ask, given: DecisionsGiven) -> DecisionCounts:
+    """How many of the last calls each rule decided."""
+    looked_at, counts = await asyncio.to_thread(decided_by, ask.service, given.limit)
+    return {
+        "lookedAt": looked_at,
+        "counts": [
+            {"file": file, "rule": rule, "action": action, "count": count}  # type: ignore[typeddict-item]
+            for (file, rule, action), count in counts.most_common()
+        ],
+    }
+
+
+def _require_place(ask: Ask, place: str) -> None:
+    if place == "user":
+        ask.require_everywhere("a rule of the server's user counts in every workspace")
+
+
+def _require_source(ask: Ask, source: str) -> None:
+    if not source.startswith("remembered:"):
+        ask.require_everywhere("a rule that is written in a file may count in every workspace")
+
+
+def _table_of(text: str) -> dict[str, Any]:
+    """The rule in a text that has exactly one. Raises `BadUsage` if it has none, or more than that."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadUsage(f"the rule is not TOML: {error}") from error
+    rules = tables.get("permissions")
+    if set(tables) != {"permissions"} or not isinstance(rules, list) or len(rules) != 1:
+        raise BadUsage("write exactly one rule, which begins with [[permissions]]")
+    table: dict[str, Any] = rules[0]
+    return table
 
 
 def _changes(ask: Ask) -> RuleChanges:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from haft.surfaces.http.api.types.given import BatchName, Given, JsonObject, NoArguments, Text, ToolName
+from haft.surfaces.http.api.types.given import BatchName, Given, JsonObject, NoArguments, RunName, Text, ToolName
 
 MOST_WAIT = 600.0
 """How many seconds one request may wait for the end of a call."""
@@ -39,6 +39,11 @@ class CallGiven(HowGiven):
     tool: ToolName
     args: NoArguments
     trial: bool = False
+    pauses: bool = False
+    """Whether the call waits for an answer without an end, also if the server restarts meanwhile."""
+    run_id: RunName | None = None
+    """The id of the run, if the client has made it, so that it knows the run before the answer comes: `r_`, 11
+    hexadecimal digits for the time of now in milliseconds, and 13 random ones."""
     parent: Annotated[str | None, Field(pattern=r"^r_[0-9a-f]{24}$")] = None
 
 
@@ -60,6 +65,8 @@ class BatchGiven(HowGiven):
     """Several calls at once."""
 
     calls: Annotated[list[BatchCall], Field(min_length=1, max_length=MOST_CALLS)]
+    run_ids: Annotated[list[RunName] | None, Field(min_length=1, max_length=MOST_CALLS)] = None
+    """The ids of the runs, one for each call, if the client has made them."""
 
 
 class BatchPlanGiven(Given):

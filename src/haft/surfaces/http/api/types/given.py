@@ -24,7 +24,9 @@ class Given(BaseModel):
     """The parameters of an operation. In JSON and queries, their names are written as the command line's JSON has
     them. Unknown ones are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True, use_attribute_docstrings=True
+    )
 
 
 class Nothing(Given):

@@ -26,7 +26,7 @@ export async function send(method, address, body) {
   }
   if (answer.status === 401) {
     const from = encodeURIComponent(location.pathname + location.search);
-    location.href = `/sign-in?next=${from}`;
+    location.href = `/sign-in?to=${from}`;
     throw new Problem(401, { detail: "Sign in first.", code: "unauthenticated" });
   }
   const text = await answer.text();

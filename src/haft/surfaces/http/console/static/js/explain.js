@@ -23,7 +23,8 @@ export function explanation(decision) {
   const verdict = element("p", { class: `verdict is-${decision.action}` }, icon(ICONS[decision.action] ?? "held"),
     element("strong", {}, `This call ${WORDS[decision.action] ?? decision.action}`));
   const nodes = [verdict];
-  if (decision.reason) nodes.push(element("p", { class: "dim" }, decision.reason));
+  const first = decision.reason ?? "";
+  if (first) nodes.push(element("p", { class: "dim" }, `${first[0].toUpperCase()}${first.slice(1)}`));
   const source = where(decision);
   if (source) nodes.push(source);
   const parts = [...(decision.parts ?? [])].map((part, index) => ({ ...part, number: index + 1 }));

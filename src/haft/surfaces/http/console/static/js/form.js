@@ -29,6 +29,8 @@ export function schemaForm(root, schema, value) {
     value: () => whole.top.value() ?? {},
     fill: (other) => isObject(other) && whole.top.fill(other),
     problem: () => firstProblem(root),
+    // Whether something that the call needs is not entered yet.
+    isEmpty: () => [...root.querySelectorAll("[aria-required]")].some((control) => control.value === "" && control.checkVisibility()),
     focus: () => root.querySelector("input, textarea, select")?.focus(),
   };
 }
@@ -115,7 +117,7 @@ function labelled(inner, schema, name, isRequired) {
   const words = element("span", { class: "key" }, name);
   const more = isRequired ? element("span", { class: "needed" }, "required") : null;
   const title = control ? element("label", { for: id }, words, more) : element("div", { class: "label" }, words, more);
-  return element("div", { class: inner.isGroup ? "f group" : "f" }, title, about, inner.node, problem);
+  return element("div", { class: `input${inner.isGroup ? " group" : inner.isTick ? " ticked" : ""}` }, title, about, inner.node, problem);
 }
 
 function hintOf(schema) {
@@ -124,7 +126,7 @@ function hintOf(schema) {
   const bounds = [];
   if (Number.isFinite(schema.minimum)) bounds.push(`at least ${schema.minimum}`);
   if (Number.isFinite(schema.maximum)) bounds.push(`at most ${schema.maximum}`);
-  if (Number.isFinite(schema.minLength) && schema.minLength > 0) bounds.push(`at least ${schema.minLength} characters`);
+  if (Number.isFinite(schema.minLength) && schema.minLength > 1) bounds.push(`at least ${schema.minLength} characters`);
   if (Number.isFinite(schema.maxLength)) bounds.push(`at most ${schema.maxLength} characters`);
   if (typeof schema.pattern === "string") bounds.push(`matches ${schema.pattern}`);
   if (schema.default !== undefined && !isObject(schema.default) && schema.default !== "" && schema.default !== null) bounds.push(`default ${JSON.stringify(schema.default)}`);
@@ -224,6 +226,7 @@ function booleanField(schema, isRequired) {
   return {
     node: element("span", { class: "tick" }, control),
     control,
+    isTick: true,
     value: () => (control.checked === (schema.default ?? null) && !isRequired ? undefined : control.checked),
     fill(value) {
       control.checked = value ?? (schema.default === true);

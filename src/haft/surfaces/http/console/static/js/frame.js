@@ -25,7 +25,7 @@ document.addEventListener("click", async (event) => {
     say("Copied.");
   }
   if (at("[data-sign-out]")) {
-    await send("POST", "/sign-out");
+    await send("POST", "/sign-in/out");
     location.href = "/sign-in";
   }
 });

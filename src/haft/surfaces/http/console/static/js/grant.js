@@ -23,11 +23,11 @@ export function grantForm(root, offered = {}) {
     });
     control.value = (offered[name] ?? []).join("\n");
     controls.set(name, control);
-    return element("div", { class: "f" }, element("label", { for: control.id }, title), control,
+    return element("div", { class: "input" }, element("label", { for: control.id }, title), control,
       element("p", { class: "about", id: `${id}-${name}-about` }, about));
   });
   const whole = element("input", { type: "checkbox", id: `${id}-whole` });
-  const network = element("div", { class: "f wide" }, element("span", { class: "tick" }, whole,
+  const network = element("div", { class: "input wide ticked" }, element("span", { class: "tick" }, whole,
     element("label", { for: whole.id }, "The whole network, not only these hosts")));
   const sync = () => { controls.get("network").disabled = whole.checked; };
   whole.addEventListener("change", sync);

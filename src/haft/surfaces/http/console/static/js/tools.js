@@ -10,7 +10,7 @@ whenShown("[data-tool-form]", (root) => {
   const tool = root.dataset.toolForm;
   const form = schemaForm($("[data-fields]", root), JSON.parse(root.dataset.schema), JSON.parse(root.dataset.value || "{}"));
   const raw = $("[data-raw]", root);
-  const toggles = { form: $("[data-mode=form]", root), raw: $("[data-mode=raw]", root) };
+  const toggles = { form: $("[data-mode=form]"), raw: $("[data-mode=raw]") };
   const said = $("[data-said]", root);
   const decided = $("[data-decided]");
   let isRaw = false;
@@ -48,6 +48,10 @@ whenShown("[data-tool-form]", (root) => {
   async function decide() {
     const number = ++latest;
     let nodes;
+    if (!isRaw && form.isEmpty()) {
+      decided.replaceChildren(element("p", { class: "dim" }, "Enter the arguments: the decision appears here while you type."));
+      return;
+    }
     try {
       const decision = await send("POST", inWorkspace("permissions/test"), { tool, args: given() });
       nodes = explanation(decision);
