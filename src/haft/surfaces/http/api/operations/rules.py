@@ -75,9 +75,7 @@ async def add_rule(ask: Ask, given: AddRuleGiven) -> RuleChange:
     rules = _changes(ask)
     in_workspace = given.place == "workspace"
     table = given.rule.model_dump(exclude_none=True)
-    return _changed(
-        await asyncio.to_thread(rules.add, table, specs, in_workspace=in_workspace, is_first=given.first)
-    )
+    return _changed(await asyncio.to_thread(rules.add, table, specs, in_workspace=in_workspace, is_first=given.first))
 
 
 async def remove_rule(ask: Ask, given: RemoveRuleGiven) -> RuleChange:
