@@ -198,6 +198,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "lower",
     ),
     Setting(
+        "limits.max_open_per_user",
+        _LIMITS.max_open_per_user,
+        whole(1, zero=True),
+        "How many calls of one user can be open in one host, whether they run or wait. A further call ends at once "
+        "with the error `busy`. 0 means no limit except `limits.max_queued`.",
+        "lower-but-zero-is-none",
+    ),
+    Setting(
         "limits.max_file_bytes",
         _LIMITS.max_file_bytes,
         whole(0),
