@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from haft.service.changes import ChangesFacade, ChangesPart, changed_since, nothing_to, rows_for, with_batches
     from haft.service.checks import Check
     from haft.service.client_announcements import announce_caller, announce_peer
+    from haft.service.desktop import DesktopNotifier
     from haft.service.doctor import diagnose
     from haft.service.facades.batches import BatchRun
     from haft.service.facades.changes import HeldMerge, still_in_conflict
@@ -188,6 +189,7 @@ else:
             "principals": "this_user user_name",
             "changes": "ChangesFacade ChangesPart changed_since nothing_to rows_for with_batches",
             "checks": "Check",
+            "desktop": "DesktopNotifier",
             "doctor": "diagnose",
             "hook_messages": (
                 "BadHookMessage HookConnection HookKind HookMessage HookMessageReader answer_inside_run ask_where "
