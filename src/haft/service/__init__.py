@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from haft.service.agent_types import DescribedType, budget_of, described_type, find_agent_types, model_of
     from haft.service.approval_secret import ApprovalSecret
     from haft.service.audit_log import AuditLogFacade
+    from haft.service.backup.backup import BackupResult, make_backup
+    from haft.service.backup.restore import RestoreResult, restore_backup
+    from haft.service.backup.verify import StoreVerdict, verify_store
     from haft.service.call_arguments import check_arguments, check_form, never_granted
     from haft.service.changes import ChangesFacade, ChangesPart, changed_since, nothing_to, rows_for, with_batches
     from haft.service.checks import Check
@@ -195,6 +198,9 @@ else:
             "hooked_calls.variables": "environment_key environment_of",
             "housekeeping": "bounds_of",
             "inbox": "InboxFacade Reply answered_by check_together to_json",
+            "backup.backup": "BackupResult make_backup",
+            "backup.restore": "RestoreResult restore_backup",
+            "backup.verify": "StoreVerdict verify_store",
             "call_arguments": "check_arguments check_form never_granted",
             "reachable_hosts": "Reach network_reach one_host",
             "listening": "LOOPBACK_NAMES CannotListen check_names is_loopback listen place_of split_address",
