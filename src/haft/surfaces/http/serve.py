@@ -25,6 +25,7 @@ from haft.service import (
     SignInLinks,
     StateHome,
     Tokens,
+    Webhooks,
     check_names,
     default_home,
     is_loopback,
@@ -33,6 +34,7 @@ from haft.service import (
     place_of,
     split_address,
     this_user,
+    webhooks_in,
 )
 from haft.surfaces.http.api.operations.calls import RESUMED
 from haft.surfaces.http.app import application
@@ -171,7 +173,9 @@ async def _carry(
     serving = asyncio.create_task(carrier.serve([listening]))
     watching = asyncio.create_task(guard.watch())
     asked = asyncio.create_task(ending.asked.wait())
-    _tell(options, server, listening, tls)
+    url = _url_of(server, listening, tls)
+    _tell(options, server, url)
+    telling = asyncio.create_task(_webhooks(config, server, url).run())
     try:
         await asyncio.wait([serving, asked], return_when=asyncio.FIRST_COMPLETED)
         seconds = config.values["server.drain_seconds"]
@@ -184,6 +188,7 @@ async def _carry(
     finally:
         asked.cancel()
         watching.cancel()
+        telling.cancel()
         carrier.should_exit = True
         await serving
         await guard.end_all()
@@ -210,14 +215,22 @@ def _carrier(app: App, tls: ssl.SSLContext | None) -> uvicorn.Server:
     return carrier
 
 
-def _tell(options: HttpOptions, server: Server, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
-    """Say where the server is. Programs that start haft with port 0 read the first line."""
-    scheme = "http" if tls is None else "https"
+def _webhooks(config: Config, server: Server, url: str) -> Webhooks:
+    workspaces = {each.name: each.path for each in server.workspaces}
+    return Webhooks(server.home, webhooks_in(config), workspaces, url=config.values["server.url"] or url)
+
+
+def _url_of(server: Server, listening: socket.socket, tls: ssl.SSLContext | None) -> str:
+    """Where people reach the server, as far as haft knows."""
     place = place_of(listening)
     name = next((each for each in sorted(server.names - LOOPBACK_NAMES)), None)
     if name is not None and not is_loopback(listening.getsockname()[0]):
         place = f"{name}:{place.rpartition(':')[2]}"
-    url = f"{scheme}://{place}"
+    return f"{'http' if tls is None else 'https'}://{place}"
+
+
+def _tell(options: HttpOptions, server: Server, url: str) -> None:
+    """Say where the server is. Programs that start haft with port 0 read the first line."""
     _say(f"haft serves {url}")
     if options.quiet:
         return
