@@ -22,13 +22,14 @@ from typing import Any
 TOP = Path(__file__).parent.parent
 sys.path[:0] = [str(TOP / "tests"), str(TOP / "tests/surfaces/http/console")]
 
-from browsers import Browsing, chromium  # noqa: E402  found on the path of the lines above
 from console_server import ConsoleServer  # noqa: E402
 from corner_shop import CornerShop, make_corner_shop  # noqa: E402
 from views import SCHEMES, WIDTHS, View, open_view, views  # noqa: E402
 
+from browsers import Browsing, chromium  # noqa: E402  found on the path of the lines above
+
 PICTURES = TOP / "docs" / "pictures"
-IN_DOCS = {"approve-armed": "console-approve.png", "file": "console-file.png", "now": "console-now.png"}
+IN_DOCS = {"approve-armed": "console-approve.png", "file": "console-file.png", "rule-edited": "console-rules.png"}
 """The views that the documentation shows, 1280 pixels wide and dark."""
 QUALITY = 0.82
 ENCODE = """
@@ -143,11 +144,11 @@ def _recording(browsing: Browsing, server: ConsoleServer, cookies: Any) -> bytes
     shot(2600)
     page.locator(".asks .what", has_text="toFixed").click()
     page.wait_for_timeout(900)
-    shot(3200)
-    for _ in range(3):
-        press("j", 500)
-    press("x", 1400)
-    press("a", 2600)
+    shot(3600)
+    for _ in range(2):
+        press("j", 700)
+    press("x", 1800)
+    press("a", 3000)
     page.keyboard.press("Enter")
     page.wait_for_timeout(1200)
     shot(2200)

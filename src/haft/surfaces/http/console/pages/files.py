@@ -216,7 +216,8 @@ def _summary(entries: Sequence[Entry], *, is_whole: bool) -> str:
     if not entries:
         return ""
     first = entries[-1].at
-    since = "" if first is None else f" since {day(first) if when(first) != clock(first) else 'today'}"
+    is_today = first is not None and when(first) == clock(first)
+    since = "" if first is None else " today" if is_today else f" since {day(first)}"
     words = f"changed by {counted(runs, 'run')}{since}" + ("" if is_whole else ", the last ones are shown")
     times = {0: "", 1: ", once outside haft", 2: ", twice outside haft"}
     return words + times.get(outside, f", {outside} times outside haft")
