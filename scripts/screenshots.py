@@ -125,8 +125,8 @@ def _for_docs(browsing: Browsing, server: ConsoleServer, shop: CornerShop) -> No
 
 
 def _recording(browsing: Browsing, server: ConsoleServer, cookies: Any) -> bytes:
-    """An agent's trial run waits; a person reads its diff, leaves one file out, approves, and undoes the run."""
-    context = browsing.context(width=1080, height=720, scheme="dark", reduced_motion="reduce")
+    """An agent's trial run waits; a person reads its diff, approves, and undoes the run."""
+    context = browsing.context(width=1180, height=760, scheme="dark", reduced_motion="reduce")
     context.add_cookies(cookies)
     page = context.new_page()
     frames: list[tuple[bytes, int]] = []
@@ -147,7 +147,8 @@ def _recording(browsing: Browsing, server: ConsoleServer, cookies: Any) -> bytes
     shot(3600)
     for _ in range(2):
         press("j", 700)
-    press("x", 1800)
+    press("x", 1800)  # Leaves the file out, and takes it in again.
+    press("x", 900)
     press("a", 3000)
     page.keyboard.press("Enter")
     page.wait_for_timeout(1200)
@@ -159,12 +160,13 @@ def _recording(browsing: Browsing, server: ConsoleServer, cookies: Any) -> bytes
     page.wait_for_timeout(900)
     shot(2200)
     press("u", 2800)
-    page.get_by_role("button", name="Undo", exact=False).last.click()
-    page.wait_for_timeout(800)
-    shot(1400)
-    page.keyboard.press("Enter")
+    page.locator("[data-undo-arm]").click()
+    page.wait_for_timeout(900)
+    shot(1600)
+    page.locator("[data-undo-arm]").click()
     page.wait_for_timeout(1500)
-    shot(3200)
+    page.evaluate("scrollTo(0, 0)")
+    shot(3600)
     context.close()
     return _webp(browsing, frames)
 
