@@ -58,7 +58,9 @@ class CornerShop:
     runs: dict[str, str] = field(default_factory=dict)
 
 
-async def make_corner_shop(place: Path, *, name: str = "corner-shop", works: bool = True) -> CornerShop:
+async def make_corner_shop(
+    place: Path, *, name: str = "corner-shop", works: bool = True, expires_seconds: float = 60
+) -> CornerShop:
     """The workspace `place/NAME` and the state home `place/home`, in which agents have worked for a while; without
     `works`, they have not begun."""
     shop = CornerShop(place / name, place / "home")
@@ -73,7 +75,7 @@ async def make_corner_shop(place: Path, *, name: str = "corner-shop", works: boo
             "subagents.enabled": True,
             "subagents.model": "openai-chat:scripted",
             "subagents.base_url": model.openai_url,
-            "approval.expires_seconds": 60,
+            "approval.expires_seconds": expires_seconds,
         }
         async with ToolService.open(
             shop.workspace, home=shop.home, who=MIRA, installed=False, settings=settings
