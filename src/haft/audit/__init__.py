@@ -10,14 +10,14 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.audit.redact import Redactor, secret_values
-    from haft.audit.trail import Trail, entries, last_entries, newest_entries
+    from haft.audit.trail import Trail, entries, entries_from, last_entries, newest_entries
     from haft.audit.verification import Verdict, verify
 else:
     __getattr__ = face(
         __name__,
         {
             "redact": "Redactor secret_values",
-            "trail": "Trail entries last_entries newest_entries",
+            "trail": "Trail entries entries_from last_entries newest_entries",
             "verification": "Verdict verify",
         },
     )

@@ -23,6 +23,8 @@ from haft.storage import AuditLog, decode, encode, fragment
 
 Act = Literal["approve", "reject", "cancel"]
 """What a person, or another process, can do to a call that somebody else made."""
+_AT_ONCE: Final = 64_000_000
+"""How much of the log `entries_from` reads at once; more than the longest line."""
 MOST_PATHS: Final = 1000
 """The maximum number of changed paths in one entry."""
 
@@ -152,6 +154,19 @@ def newest_entries(log: AuditLog) -> Iterator[dict[str, Any]]:
     """Yield the entries, the newest first. Only as much of the log is read as is wanted."""
     if log.exists():
         yield from map(_entry, last_raw_lines(log))
+
+
+def entries_from(log: AuditLog, position: int) -> tuple[list[dict[str, Any]], int]:
+    """The entries that are complete from a position on, and the position after them. For whoever follows the log."""
+    if not log.exists():
+        return [], position
+    found = []
+    for raw in raw_lines(log, position, min(log.size(), position + _AT_ONCE)):
+        if not raw.endswith(b"\n"):
+            break
+        found.append(_entry(raw))
+        position += len(raw)
+    return found, position
 
 
 def last_entries(log: AuditLog, limit: int) -> list[dict[str, Any]]:

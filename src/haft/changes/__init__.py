@@ -25,7 +25,7 @@ from haft.lazy import face
 
 if TYPE_CHECKING:
     from haft.changes.between_calls import describe_paths
-    from haft.changes.commit.area import Area, filesystem, find_area, mounts_inside, remove, workspace_key
+    from haft.changes.commit.area import Area, filesystem, find_area, known_areas, mounts_inside, remove, workspace_key
     from haft.changes.commit.images import Side
     from haft.changes.commit.manifest import Manifest, PathChange
     from haft.changes.commit.read_entry import CallStopped
@@ -53,9 +53,10 @@ if TYPE_CHECKING:
     from haft.changes.recovery import recover, recover_left_commits, take_back_published
     from haft.changes.reversal import ReversalResult, preview_reversal, reverse
     from haft.changes.reversal_plan import Direction
-    from haft.changes.store.blobs import Blobs
+    from haft.changes.store.blobs import Blobs, DamagedBlob
     from haft.changes.store.bounds import Bounds, is_due
-    from haft.changes.store.store import PruneResult, Store
+    from haft.changes.store.promises import broken_promises
+    from haft.changes.store.store import PruneResult, Store, no_pruning
     from haft.changes.store.usage import HeldChangeSet, Usage, format_bytes
     from haft.changes.tools import ChangesTool, Merge, OwnChanges, Verb
     from haft.changes.transactions import EndAction, Owner, TransactionResult, Transactions
@@ -65,7 +66,7 @@ else:
         __name__,
         {
             "between_calls": "describe_paths",
-            "commit.area": "Area filesystem find_area mounts_inside remove workspace_key",
+            "commit.area": "Area filesystem find_area known_areas mounts_inside remove workspace_key",
             "commit.images": "Side",
             "commit.read_entry": "CallStopped",
             "commit.manifest": "PathChange Manifest",
@@ -91,9 +92,10 @@ else:
             "recovery": "recover recover_left_commits take_back_published",
             "reversal": "ReversalResult preview_reversal reverse",
             "held_changes": "apply chosen_paths drop",
-            "store.blobs": "Blobs",
+            "store.blobs": "Blobs DamagedBlob",
             "store.bounds": "Bounds is_due",
-            "store.store": "PruneResult Store",
+            "store.promises": "broken_promises",
+            "store.store": "PruneResult Store no_pruning",
             "store.usage": "HeldChangeSet Usage format_bytes",
             "uncancellable": "run_uncancellable",
             "tools": "ChangesTool Merge OwnChanges Verb",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Literal, get_args
 
-from haft.config.server_values import oidc
+from haft.config.server_values import oidc, webhooks
 from haft.config.values import (
     agent_types,
     amount,
@@ -698,6 +698,24 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "`groups_claim` names the claim with the groups, if it is not `groups`. `scopes` is what haft asks for, if it "
         "is not `openid`, `profile` and `email`. A server reads this setting only from your own file. See [people]("
         "../guides/people.md).",
+        "trusted",
+        variable=False,
+    ),
+    Setting(
+        "server.url",
+        "",
+        text_or_empty,
+        "The address under which people reach `haft serve http`, such as `https://haft.example`, for links in "
+        "messages. Without it, links have the address on which the server listens.",
+        "trusted",
+    ),
+    Setting(
+        "server.webhooks",
+        [],
+        webhooks,
+        "Programs that `haft serve http` tells what happens: one table `[[server.webhooks]]` for each, with `url`, "
+        "`secret`, and, if you want, `name`, `events`, `arguments` and `private`. A server reads this setting only "
+        "from your own file. See [webhooks](../guides/webhooks.md).",
         "trusted",
         variable=False,
     ),

@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from haft.service.agent_types import DescribedType, budget_of, described_type, find_agent_types, model_of
     from haft.service.approval_secret import ApprovalSecret
     from haft.service.audit_log import AuditLogFacade
+    from haft.service.backup.backup import BackupResult, make_backup
+    from haft.service.backup.restore import RestoreResult, restore_backup
+    from haft.service.backup.verify import StoreVerdict, verify_store
     from haft.service.call_arguments import check_arguments, check_form, never_granted
     from haft.service.changes import ChangesFacade, ChangesPart, changed_since, nothing_to, rows_for, with_batches
     from haft.service.checks import Check
@@ -168,6 +171,9 @@ if TYPE_CHECKING:
     from haft.service.transcripts import Transcript, TranscriptEntry, transcript_of
     from haft.service.trust import Proposal, TrustChange, TrustFacade
     from haft.service.uncovered_calls import is_harmless, person_command_in, record_uncovered
+    from haft.service.webhooks.deliveries import Delivery
+    from haft.service.webhooks.settings import EVENTS, Webhook, webhooks_in
+    from haft.service.webhooks.webhooks import Webhooks, deliveries_of
     from haft.sources import NOT_DESCRIBED
     from haft.sources.amp_toolbox import PROJECT
     from haft.sources.mcp import START_SECONDS
@@ -192,6 +198,9 @@ else:
             "hooked_calls.variables": "environment_key environment_of",
             "housekeeping": "bounds_of",
             "inbox": "InboxFacade Reply answered_by check_together to_json",
+            "backup.backup": "BackupResult make_backup",
+            "backup.restore": "RestoreResult restore_backup",
+            "backup.verify": "StoreVerdict verify_store",
             "call_arguments": "check_arguments check_form never_granted",
             "reachable_hosts": "Reach network_reach one_host",
             "listening": "LOOPBACK_NAMES CannotListen check_names is_loopback listen place_of split_address",
@@ -263,6 +272,9 @@ else:
             "haft.registry": "search unknown_tool",
             "haft.runs": "Frame History RunRecord follow",
             "haft.schema": "coerce",
+            "webhooks.deliveries": "Delivery",
+            "webhooks.settings": "EVENTS Webhook webhooks_in",
+            "webhooks.webhooks": "Webhooks deliveries_of",
             "haft.sources": "NOT_DESCRIBED",
             "haft.sources.amp_toolbox": "PROJECT",
             "haft.sources.skills": "Activations Skill Skills lies_in server_names",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from haft.audit import Verdict, entries, last_entries, newest_entries, verify
+from haft.audit import Verdict, entries, entries_from, last_entries, newest_entries, verify
+from haft.contracts import iso_time
 from haft.runs import RunRecord
 from haft.storage import Filter, StateHome, open_stores
 
@@ -45,10 +46,19 @@ class AuditLogFacade:
         with contextlib.closing(stores.connect()) as connection:
             return any(not RunRecord.from_text(text).is_open for text in connection.runs.select(Filter(limit=20)))
 
-    def entries(self) -> Iterator[dict[str, Any]]:
-        """All entries, the oldest first."""
+    def entries(self, since: float | None = None, until: float | None = None) -> Iterator[dict[str, Any]]:
+        """The entries, the oldest first: all, or those of a time, from `since` on and before `until`."""
         with contextlib.closing(open_stores(self._home).audit_log()) as log:
-            yield from entries(log)
+            yield from (entry for entry in entries(log) if _is_within(entry, since, until))
+
+    def follow(self, since: float | None = None) -> Iterator[list[dict[str, Any]]]:
+        """The entries as they come, in groups that may be empty, without an end: those of all processes, the oldest
+        first. Wait a moment after an empty group."""
+        with contextlib.closing(open_stores(self._home).audit_log()) as log:
+            position = 0
+            while True:
+                found, position = entries_from(log, position)
+                yield [entry for entry in found if _is_within(entry, since, None)]
 
     def newest(self) -> Iterator[dict[str, Any]]:
         """The entries, the newest first. They are read as they are wanted."""
@@ -59,3 +69,11 @@ class AuditLogFacade:
         """The last entries, the newest first."""
         with contextlib.closing(open_stores(self._home).audit_log()) as log:
             return last_entries(log, limit)
+
+
+def _is_within(entry: Mapping[str, Any], since: float | None, until: float | None) -> bool:
+    """Whether an entry is of this time. One that cannot be read, or has no time, is of any."""
+    at = entry.get("at")
+    if not isinstance(at, str):
+        return True
+    return (since is None or at >= iso_time(since)) and (until is None or at < iso_time(until))

@@ -7,6 +7,7 @@ import fcntl
 import functools
 import json
 import os
+import shutil
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from haft.storage import AuditLog, Connection, Health, Stores
+from haft.values import replace
 
 sys.path.insert(0, str(Path(__file__).parent))
 from file_leases import FileLeases, read_file, replace_file
@@ -48,6 +50,19 @@ class FileStores(Stores):
 
     def health(self):
         return Health("files")
+
+    def copy_to(self, path, fixing):
+        with fixing, self.alone():
+            shutil.copytree(self.directory, path)
+
+    def problem(self):
+        return None
+
+    def move_areas(self, places):
+        ledger = self.connect().ledger
+        for row in ledger.all():
+            if row.area in places:
+                ledger.put(replace(row, area=places[row.area]))
 
     def path(self, *names):
         return os.path.join(self.directory, *names)

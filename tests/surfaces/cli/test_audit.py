@@ -32,3 +32,22 @@ def test_list_is_newest_first_and_export_is_everything(haft, tmp_path):
     assert haft("audit", "export", "--to", str(target), "--json").json == {"file": str(target), "records": 3}
     assert len(target.read_text().splitlines()) == 3
     assert haft("audit", "export", "--to", str(tmp_path / "no" / "x")).code == 2
+
+
+def test_export_of_a_time_and_as_a_live_feed(haft):
+    for _ in range(3):
+        haft("tools", "use", "read_file", "--path", "a.txt")
+    lines = [json.loads(line) for line in haft("audit", "export").out.splitlines()]
+    second = lines[1]["at"]
+    assert haft("audit", "export", "--since", second, "--json").json == lines[1:]
+    assert haft("audit", "export", "--until", second, "--json").json == lines[:1]
+    assert haft("audit", "export", "--since", second, "--until", second, "--json").json == []
+    assert haft("audit", "export", "--follow", "--until", second).code == 2
+    feed = haft.start("audit", "export", "--follow", "--since", second)
+    try:
+        assert [json.loads(feed.stdout.readline())["seq"] for _ in range(2)] == [2, 3]
+        haft("tools", "use", "read_file", "--path", "a.txt")
+        assert json.loads(feed.stdout.readline())["seq"] == 4
+    finally:
+        feed.kill()
+        feed.communicate()

@@ -309,3 +309,16 @@ def test_a_run_names_the_calls_that_it_made_and_is_undone_with_them(haft):
     assert raised.value.hint is not None and f"`haft diff {children[0]['id']}`" in raised.value.hint
     assert haft("undo", run).code == 0
     assert not (haft.workspace / "one").exists() and not (haft.workspace / "two").exists()
+
+
+def test_runs_of_a_time_as_json_lines(haft):
+    for name in ("one", "two", "three"):
+        haft("tools", "use", "write_file", "--path", name, "--content", "x", "--approve")
+    lines = [json.loads(line) for line in haft("log", "--json-lines").out.splitlines()]
+    assert lines == haft("log", "--json").json
+    assert [line["arguments"]["path"] for line in lines] == ["three", "two", "one"]
+    earlier = haft("log", "--json-lines", "--until", lines[0]["startedAt"]).out.splitlines()
+    assert [json.loads(line)["id"] for line in earlier] == [line["id"] for line in lines[1:]]
+    since = haft("log", "--json", "--since", lines[1]["startedAt"]).json
+    assert [line["id"] for line in since] == [line["id"] for line in lines[:2]]
+    assert haft("log", "--json-lines", "--limit", "1").out.splitlines() == [json.dumps(lines[0], ensure_ascii=False)]

@@ -374,6 +374,7 @@ def test_every_shape_is_checked_here():
 def test_the_store(haft):
     fits("store", haft("store", "show", "--json").json)
     fits("store-pruned", haft("store", "prune", "--json").json)
+    fits("store-verdict", haft("store", "verify", "--json").json)
     (haft.workspace / "big").write_bytes(os.urandom(2_000_000))
     haft("tools", "use", "shell", "--command", "rm big", "--approve")
     held = haft("tools", "use", "write_file", "--path", "b", "--content", "x", "--try").json["run"]
@@ -384,6 +385,9 @@ def test_the_store(haft):
         pruned = haft("store", "prune", *words, "--json", HAFT_CHANGES_STORE_BYTES="1000000").json
         fits("store-pruned", pruned)
         assert pruned["runs"] and pruned["held"]
+    fits("store-verdict", haft("store", "verify", "--json").json)
+    fits("store-backup", haft("store", "backup", "../backup", "--json").json)
+    fits("store-restored", haft("store", "restore", "../backup", "--force", "--json").json)
 
 
 def test_agents_and_their_connections(haft):

@@ -109,6 +109,15 @@ class Blobs:
             raise DamagedBlob(digest)
         return content
 
+    def check(self, digest: str) -> None:
+        """Raise `DamagedBlob` if the content does not match the digest."""
+        hasher = new_hasher()
+        with self.open(digest) as file:
+            for _piece in hashed(iter(lambda: file.read(PIECE), b""), hasher):
+                pass
+        if hasher.hexdigest() != digest:
+            raise DamagedBlob(digest)
+
     def remove(self, digest: str) -> None:
         """Remove the content, if it exists."""
         # `removals` must change before and after: another process may ask for it and for the blob in between.

@@ -6,8 +6,9 @@ home has at most one pass at a time; calls go on meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from haft.changes.commit.area import Area, known_areas
 from haft.changes.store import measurement_cache
@@ -20,7 +21,18 @@ from haft.changes.store.workspace_locks import Busy, lock_file
 from haft.contracts import MachineError
 from haft.storage import Stores
 
-__all__ = ["PruneResult", "Store"]
+__all__ = ["PruneResult", "Store", "no_pruning"]
+
+
+@contextlib.contextmanager
+def no_pruning(home: str, patience: float) -> Iterator[None]:
+    """A context manager in which nothing is pruned. `home` is the state home's directory for all workspaces. Waits
+    `patience` seconds for a maintenance pass to end."""
+    try:
+        with lock_file(os.path.join(home, LOCK), patience):
+            yield
+    except Busy:
+        raise MachineError("another process is pruning the store", hint="try again later") from None
 
 
 class Store:

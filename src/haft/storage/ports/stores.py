@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from haft.storage.ports.approvals import ApprovalStore
@@ -74,4 +76,17 @@ class Stores(Protocol):
 
     def health(self) -> Health:
         """Whether this machine supports the storage, and whether the stored data is intact."""
+        ...
+
+    def copy_to(self, path: str, fixing: AbstractContextManager[None]) -> None:
+        """Write a consistent copy of the stored data into a new file, while others write. What it contains is fixed
+        inside the context manager `fixing`."""
+        ...
+
+    def problem(self) -> str | None:
+        """What is wrong with the stored data, after a check of all of it; None if nothing is."""
+        ...
+
+    def move_areas(self, places: Mapping[str, str]) -> None:
+        """Note the new path of each area, in data that nobody else uses."""
         ...

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 from haft.contracts import HostId
 from haft.storage.home import StateHome
@@ -48,3 +50,18 @@ class SqliteStores(Stores):
         from haft.storage.sqlite.health import health_of
 
         return health_of(self._home)
+
+    def copy_to(self, path: str, fixing: AbstractContextManager[None]) -> None:
+        from haft.storage.sqlite.backup import copy_database
+
+        copy_database(self._home.database, path, fixing)
+
+    def problem(self) -> str | None:
+        from haft.storage.sqlite.backup import problem_of
+
+        return problem_of(self._home.database)
+
+    def move_areas(self, places: Mapping[str, str]) -> None:
+        from haft.storage.sqlite.backup import move_areas
+
+        move_areas(self._home.database, places)

@@ -247,6 +247,9 @@ STORE: Final = LazyGroup(
     {
         "show": ("store:show_store", "Show how much disk space the stored data uses, and how many runs can be undone."),
         "prune": ("store:prune_store", "Delete old stored data."),
+        "backup": ("backup:backup_store", "Copy the whole state home, while hosts run."),
+        "restore": ("backup:restore_store", "Make the state home of a backup."),
+        "verify": ("backup:verify_stored", "Check the whole state home."),
     },
 )
 

@@ -6,7 +6,10 @@ These commands only read. The one exception: they first record the end of runs w
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+import sys
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
@@ -14,11 +17,14 @@ from haft.contracts import BadUsage
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import recover
 from haft.surfaces.cli.screen.printing import complain, data, facts, lines, say, table
+from haft.surfaces.cli.words.times import since
 from haft.surfaces.text.home import state_home
 from haft.surfaces.text.json_text import to_json_text
 
 if TYPE_CHECKING:
     from haft.service import AuditLogFacade
+
+_SECONDS_BETWEEN_LOOKS: Final = 0.2
 
 
 def _record() -> AuditLogFacade:
@@ -90,25 +96,46 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
 @click.option(
     "--to", "target", metavar="FILE", type=click.Path(dir_okay=False), help="The file to write to. Default: stdout."
 )
+@click.option(
+    "--since", "after", metavar="T", help="Only records since this time: `2h` (two hours ago), a date or an ISO time."
+)
+@click.option("--until", "before", metavar="T", help="Only records before this time.")
+@click.option("--follow", is_flag=True, help="Then print new records as they come, until you interrupt.")
 @click.pass_obj
-def export_record(options: Globals, target: str | None) -> None:
-    """Export all records, oldest first, each with its number and hash: as JSON lines, or with `--json` as one array."""
+def export_record(options: Globals, target: str | None, after: str | None, before: str | None, follow: bool) -> None:
+    """Export the records, oldest first, each with its number and hash: as JSON lines, or with `--json` as one array."""
+    earliest, latest = (None if word is None else since(word) for word in (after, before))
     record = _record()
+    if follow:
+        if before is not None or target is not None or options.json:
+            raise BadUsage("`--follow` prints JSON lines without an end: it goes with `--since` alone")
+        _follow(record, earliest)
+    found = record.entries(earliest, latest)
     if target is None:
-        _print(record, as_array=options.json)
+        _print(found, as_array=options.json)
         return
-    count = _write(record, target)
+    count = _write(found, target)
     if options.json:
         facts({"file": os.path.abspath(target), "records": count})
     elif not options.quiet:
         say(f"{count} records written to {target}")
 
 
-def _print(record: AuditLogFacade, *, as_array: bool) -> None:
+def _follow(record: AuditLogFacade, earliest: float | None) -> NoReturn:
+    for found in record.follow(earliest):
+        for entry in found:
+            data(f"{to_json_text(entry)}\n")
+        sys.stdout.flush()
+        if not found:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+    raise AssertionError
+
+
+def _print(entries: Iterable[dict[str, Any]], *, as_array: bool) -> None:
     """Print one line for each record; with `--json` the same lines as one array. Reads one record at a time, because
     the audit log may be larger than memory."""
     first = True
-    for entry in record.entries():
+    for entry in entries:
         lead = "" if not as_array else "[" if first else ","
         data(f"{lead}{to_json_text(entry)}\n")
         first = False
@@ -116,12 +143,12 @@ def _print(record: AuditLogFacade, *, as_array: bool) -> None:
         data("[]\n" if first else "]\n")
 
 
-def _write(record: AuditLogFacade, target: str) -> int:
+def _write(entries: Iterable[dict[str, Any]], target: str) -> int:
     count = 0
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
-            for entry in record.entries():
+            for entry in entries:
                 file.write(to_json_text(entry) + "\n")
                 count += 1
     except OSError as error:

@@ -17,7 +17,7 @@ from haft.contracts import STATUSES, BadUsage, near_miss
 from haft.surfaces.cli.commands.tools import complete_names
 from haft.surfaces.cli.globals import Globals, HaftCommand
 from haft.surfaces.cli.place import change_sets, find_changed, history, history_with, workspace_of, workspace_quietly
-from haft.surfaces.cli.screen.printing import facts, lines, say, table, verbatim
+from haft.surfaces.cli.screen.printing import data, facts, lines, say, table, verbatim
 from haft.surfaces.cli.screen.progress import waiting_words
 from haft.surfaces.cli.screen.task_lines import transcript_lines
 from haft.surfaces.cli.words.change_states import became_of
@@ -30,13 +30,15 @@ from haft.surfaces.text.sandbox import limits_lines, sandbox_lines
 from haft.surfaces.text.terminal import is_terminal, one_line, styled, visible, width
 
 if TYPE_CHECKING:
-    from haft.service import ChangesFacade, ChangesPart, RunRecord, Transcript
+    from haft.service import ChangesFacade, ChangesPart, Filter, History, RunRecord, Transcript
 
 ROOMY: Final = 100
 """A terminal with at least this width has room for every column in full."""
 NARROW_WHO: Final = 8
 NARROW_TOOL: Final = 18
 USUAL_LIMIT: Final = 50
+PAGE: Final = 500
+"""How many runs `--json-lines` reads at once."""
 MOST_REPORTED: Final = 1_000_000
 MOST_FILES: Final = 100
 """How many changed files `haft show` lists for a person."""
@@ -65,6 +67,10 @@ MOST_FILES: Final = 100
     metavar="T",
     help="Only runs since this time: `2h` (two hours ago), `30m`, `1d`, a date or an ISO time.",
 )
+@click.option("--until", "before", metavar="T", help="Only runs before this time.")
+@click.option(
+    "--json-lines", is_flag=True, help="Print all these runs, each as one line of JSON, instead of the newest ones."
+)
 @click.option(
     "--limit",
     metavar="N",
@@ -81,6 +87,8 @@ def log_runs(
     options: Globals,
     /,
     after: str | None,
+    before: str | None,
+    json_lines: bool,
     status: str | None,
     path: str | None,
     host: str | None,
@@ -91,11 +99,8 @@ def log_runs(
     """List the runs of all processes and workspaces, newest first. With `-w`, list only the runs of that workspace."""
     from haft.service import Filter
 
-    if status is not None and status not in STATUSES:
-        near = near_miss(status, STATUSES)
-        hint = f"did you mean `{near}`?" if near else f"the statuses are {', '.join(STATUSES)}"
-        raise BadUsage(f"there is no status `{status}`", hint=hint)
-    earliest = None if after is None else since(after)
+    _check_status(status)
+    earliest, latest = (None if word is None else since(word) for word in (after, before))
     with history() as kept:
         if kept is not None and wanted["parent"] is not None:
             wanted["parent"] = kept.find(wanted["parent"]).id
@@ -106,7 +111,11 @@ def log_runs(
         host = None if host is None else _host_alone(host)
         most = limit if limit is not None else MOST_REPORTED if stat else USUAL_LIMIT
         chosen = Filter(status=status, since=earliest, path=path, host=host, workspace=workspace, limit=most, **wanted)
+        chosen = replace(chosen, until=latest)
         with change_sets() as changes:
+            if json_lines:
+                _print_lines(kept, changes, chosen, limit)
+                return
             found = [] if kept is None else kept.runs(replace(chosen, limit=chosen.limit + 1))
             more, found = len(found) > chosen.limit, found[: chosen.limit]
             if changes is not None:
@@ -125,6 +134,28 @@ def log_runs(
                 _tell_workspaces(found, options)
     elif not options.quiet:
         say("no runs")
+
+
+def _check_status(status: str | None) -> None:
+    if status is not None and status not in STATUSES:
+        near = near_miss(status, STATUSES)
+        hint = f"did you mean `{near}`?" if near else f"the statuses are {', '.join(STATUSES)}"
+        raise BadUsage(f"there is no status `{status}`", hint=hint)
+
+
+def _print_lines(kept: History | None, changes: ChangesFacade | None, chosen: Filter, limit: int | None) -> None:
+    """Print each of these runs as one line of JSON, the newest first. Reads a page at a time, because all runs may be
+    more than memory holds."""
+    left = sys.maxsize if limit is None else limit
+    while kept is not None and left > 0:
+        found = kept.runs(replace(chosen, limit=min(left, PAGE)))
+        for run in found:
+            current = run if changes is None else changes.with_current_changes(run)
+            data(f"{to_json_text(current.to_json())}\n")
+        if len(found) < PAGE:
+            return
+        left -= len(found)
+        chosen = replace(chosen, before=found[-1].id)
 
 
 def _selector(thread: str | None, after: str | None) -> str:

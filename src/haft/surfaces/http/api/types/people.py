@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from haft.surfaces.http.api.types.given import Given
 
