@@ -133,7 +133,8 @@ async def _work(service: ToolService, shop: CornerShop, model: ScriptedModel) ->
     with open(shop.workspace / total, "a") as file:  # An editor, outside haft.
         file.write("\nexport function isFree(totals: Totals): boolean {\n  return totals.gross === 0;\n}\n")
     await run("cents", CLAUDE, "shell", {"command": "sh scripts/cents.sh src"}, trial=True)
-    prompt = model.task(
+    prompt = "Treat vouchers right in the cart"
+    model.task(
         call("read_file", path=total),
         call(
             "edit_file",
@@ -143,6 +144,7 @@ async def _work(service: ToolService, shop: CornerShop, model: ScriptedModel) ->
         ),
         call("shell", command="sh scripts/test.sh src/views"),
         say("The cart treats vouchers right."),
+        word="vouchers",
     )
     await run("task", CLAUDE, "task", {"prompt": prompt})
     await asyncio.gather(
