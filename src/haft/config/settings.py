@@ -10,6 +10,7 @@ from haft.config.server_values import oidc, webhooks
 from haft.config.values import (
     agent_types,
     amount,
+    days_by_workspace,
     instance_list,
     model_names,
     network,
@@ -762,6 +763,23 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         seconds(0),
         "How long `haft serve http` lets running calls go on when it is told to end. Then it cancels them.",
         "trusted",
+    ),
+    Setting(
+        "retention.runs_days",
+        0,
+        whole(0),
+        "For how many days haft keeps runs, with their outputs. 0: for ever. Runs that can be undone stay, and so does "
+        "the audit log. Only your own configuration file counts.",
+        "trusted",
+    ),
+    Setting(
+        "retention.workspaces",
+        {},
+        days_by_workspace,
+        "For how many days haft keeps the runs of single workspaces, by their paths. 0: for ever. Only your own "
+        "configuration file counts.",
+        "trusted",
+        variable=False,
     ),
     Setting(
         "telemetry.traces",

@@ -151,6 +151,7 @@ if TYPE_CHECKING:
     from haft.service.providers_login import login_provider
     from haft.service.reachable_hosts import Reach, network_reach, one_host
     from haft.service.recovery import recover_into
+    from haft.service.retention import Retention, retention_of
     from haft.service.rule_changes import RuleChange, RuleChanges
     from haft.service.rule_listing import is_all_there, listed_rules
     from haft.service.run_events import RunEvents
@@ -238,6 +239,7 @@ else:
             "approval_secret": "ApprovalSecret",
             "audit_log": "AuditLogFacade",
             "recovery": "recover_into",
+            "retention": "Retention retention_of",
             "rule_changes": "RuleChange RuleChanges",
             "rule_listing": "is_all_there listed_rules",
             "run_events": "RunEvents",
