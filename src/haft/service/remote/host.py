@@ -38,12 +38,10 @@ DEFAULT_WORKSPACE: Final = "default"
 _WAIT_SECONDS: Final = 20.0
 _MOST_WAITING: Final = 48
 """With so many requests that wait for calls, further ones do not wait: the feed tells when their calls end."""
-_OPTIONS: Final = frozenset(
-    {
-        *("thread", "who", "parent", "timeout", "cwd", "env", "config", "grants", "isolation", "uses_cache"),
-        *("rights", "attachment", "key"),
-    }
-)
+_OPTIONS: Final = (
+    "thread", "who", "parent", "timeout", "cwd", "env", "config", "grants", "isolation", "uses_cache", "rights",
+    "attachment", "key",
+)  # fmt: skip
 _REAL_SKEW: Final = 5.0
 """The server tells its time in whole seconds, and late."""
 

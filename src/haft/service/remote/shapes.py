@@ -131,6 +131,7 @@ def request_from(waiting: Waiting) -> ApprovalRequest:
         diff=shown["diff"],
         output=shown["output"],
         preview=shown["preview"],
+        claim=shown["claim"],
         parts=tuple(DecidedPart(**each) for each in shown["parts"]),
         to_allow=tuple(RuleOffer(**each) for each in shown["toAllow"]),
         definition_diff=shown["definitionDiff"],
