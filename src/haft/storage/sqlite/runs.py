@@ -162,6 +162,20 @@ class SqliteRuns(RunStore):
         rows = self._connection.database.rows(query, [run, after])
         return [Event(run, seq, at, type_, status, decode(facts)) for seq, at, type_, status, facts in rows]
 
+    def ended_before(self, at: float, workspace: str | None, but: Collection[str]) -> list[RunId]:
+        query, values = "SELECT id FROM runs WHERE ended_at < ?", [at, *but]
+        if but:
+            query += f" AND workspace NOT IN ({', '.join('?' * len(but))})"
+        if workspace is not None:
+            query, values = f"{query} AND workspace = ?", [*values, workspace]
+        return [RunId(row[0]) for row in self._connection.database.rows(f"{query} ORDER BY id", values)]
+
+    def remove(self, runs: Sequence[RunId]) -> None:
+        marks = ", ".join("?" * len(runs))
+        with self._connection.writing() as database:
+            for table, column in (("events", "run"), ("run_paths", "run"), ("run_hosts", "run"), ("runs", "id")):
+                database.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", runs)  # noqa: S608  ours
+
     def request_cancel(self, run: RunId, who: str, at: float) -> None:
         with self._connection.writing() as database:
             database.execute("INSERT OR REPLACE INTO cancels VALUES (?, ?, ?)", [run, at, who])
