@@ -18,9 +18,10 @@ def risky(service, text="x", **options):
 
 
 def test_a_request_shows_the_call(service):
-    run = risky(service, "shown", thread="T-shown")
+    run = risky(service, "shown", thread="T-shown", claim="the title needs it")
     waiting = asked(service, run.id)
     shown = waiting.shown
+    assert shown["claim"] == "the title needs it"
     assert (shown["tool"], shown["arguments"], waiting.who, waiting.thread) == (
         "risky",
         {"text": "shown"},

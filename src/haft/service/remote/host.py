@@ -38,6 +38,12 @@ DEFAULT_WORKSPACE: Final = "default"
 _WAIT_SECONDS: Final = 20.0
 _MOST_WAITING: Final = 48
 """With so many requests that wait for calls, further ones do not wait: the feed tells when their calls end."""
+_OPTIONS: Final = frozenset(
+    {
+        *("thread", "who", "parent", "timeout", "cwd", "env", "config", "grants", "isolation", "uses_cache"),
+        *("rights", "attachment", "key"),
+    }
+)
 _REAL_SKEW: Final = 5.0
 """The server tells its time in whole seconds, and late."""
 
@@ -180,6 +186,9 @@ class RemoteHost:
 
     def check(self, name: str, arguments: Any, options: Mapping[str, Any]) -> None:
         """Raise `BadUsage` if something is wrong with a call before the server sees it."""
+        for option in options:
+            if option not in _OPTIONS:
+                raise TypeError(f"a call on a server has no option {option!r}")
         for option in ("rights", "attachment", "key"):
             if options.get(option) is not None:
                 hint = "a token with fewer tools has fewer rights" if option == "rights" else "call without it"

@@ -206,6 +206,7 @@ class RemoteToolService:
         *,
         trial: bool = False,
         pauses: bool = False,
+        claim: str | None = None,
         run_id: RunId | None = None,
         **options: Any,
     ) -> RemoteRun:
@@ -216,6 +217,7 @@ class RemoteToolService:
         host.check(name, arguments, options)
         body = {"tool": name, "args": dict(arguments or {}), **host.how(options)}
         body |= {name: True for name, value in (("trial", trial), ("pauses", pauses)) if value}
+        body |= {} if claim is None else {"claim": claim}
         run = RemoteRun(host.context, run_id or host.new_id(), str(name))
         run.pauses = pauses
 

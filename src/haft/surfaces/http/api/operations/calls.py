@@ -51,6 +51,7 @@ def start_call(ask: Ask, given: CallGiven, run_id: RunId | None = None) -> Run:
         **_options(ask, given),
         parent=given.parent,
         trial=given.trial,
+        claim=given.claim,
         pauses=given.pauses or is_resumed,
         key=RESUMED if is_resumed else None,
         run_id=run_id,

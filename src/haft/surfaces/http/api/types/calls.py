@@ -39,6 +39,8 @@ class CallGiven(HowGiven):
     tool: ToolName
     args: NoArguments
     trial: bool = False
+    claim: Text | None = None
+    """Why the caller makes this call, in its own words. A person who approves the call sees it."""
     pauses: bool = False
     """Whether the call waits for an answer without an end, also if the server restarts meanwhile."""
     run_id: RunName | None = None
