@@ -16,6 +16,7 @@ import os
 import struct
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,11 @@ from views import SCHEMES, WIDTHS, View, open_view, views  # noqa: E402
 from browsers import Browsing, chromium  # noqa: E402  found on the path of the lines above
 
 PICTURES = TOP / "docs" / "pictures"
-IN_DOCS = {"approve-armed": "console-approve.png", "file": "console-file.png", "rule-edited": "console-rules.png"}
+IN_DOCS = {"approve-armed": "console-approve.png", "file": "console-file.png", "now": "console-now.png"}
 """The views that the documentation shows, 1280 pixels wide and dark."""
 QUALITY = 0.82
+MINUTES = 12
+"""How long the history of the pictures lasts."""
 ENCODE = """
 async ([before, after, quality]) => {
   const read = async (data) => createImageBitmap(await (await fetch(`data:image/png;base64,${data}`)).blob());
@@ -82,13 +85,27 @@ def main() -> None:
         parser.error("say where to: --to DIR")
     os.environ["TZ"] = "UTC"
     with tempfile.TemporaryDirectory(prefix="haft-pictures-") as place:
-        shop = asyncio.run(make_corner_shop(Path(place)))
+        shop = _shop(Path(place))
         with ConsoleServer(shop, waits=True) as server, Browsing() as browsing:
             if given.docs:
                 browsing.do(_for_docs, browsing, server, shop)
             else:
                 given.to.mkdir(parents=True, exist_ok=True)
                 browsing.do(_all, browsing, server, shop, given.to, given.names)
+
+
+def _shop(place: Path) -> CornerShop:
+    """A shop whose history took a quarter of an hour, as it does with real agents: while it is made, the clock is fast.
+    It is made twice, because only then it is known how fast."""
+    began = time.time()
+    asyncio.run(make_corner_shop(place / "first"))
+    took = time.time() - began
+    real, began = time.time, time.time()
+    time.time = lambda: began - MINUTES * 60 + took + (real() - began) * MINUTES * 60 / took
+    try:
+        return asyncio.run(make_corner_shop(place / "shop", expires_seconds=100_000))
+    finally:
+        time.time = real
 
 
 def _all(browsing: Browsing, server: ConsoleServer, shop: CornerShop, to: Path, names: list[str]) -> None:
