@@ -135,6 +135,21 @@ def seconds_by_tool(value: Any) -> dict[str, float]:
     return checked
 
 
+def days_by_workspace(value: Any) -> dict[str, int]:
+    """Check a table from paths of workspaces to days, and return it."""
+    if not isinstance(value, dict):
+        raise ValueError("must be a table of workspaces and days")  # noqa: TRY004  all checks raise the same
+    check, checked = whole(0), {}
+    for path, number in value.items():
+        if not str(path).startswith(("/", "~")):
+            raise ValueError(f"{path}: must be the whole path of a workspace")
+        try:
+            checked[path] = check(number)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+    return checked
+
+
 def text(value: Any) -> str:
     """Check that a value is a text and not empty, and return it."""
     if not isinstance(value, str) or not value or "\0" in value:

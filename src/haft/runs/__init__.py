@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from haft.runs.history import History
     from haft.runs.journal import Journal, journal_paths
     from haft.runs.kept_output import Frame, KeptOutput, KeptReader
-    from haft.runs.old_outputs import Outputs, outputs_in, remove_outputs
+    from haft.runs.old_outputs import Outputs, outputs_in, remove_output_of, remove_outputs
     from haft.runs.paused_runs import Asked, asked_by, call_facts, call_from
     from haft.runs.recovery import recover
     from haft.runs.run_writer import RunWriter
@@ -28,7 +28,7 @@ else:
             "history": "History",
             "journal": "Journal journal_paths",
             "kept_output": "Frame KeptOutput KeptReader",
-            "old_outputs": "Outputs outputs_in remove_outputs",
+            "old_outputs": "Outputs outputs_in remove_output_of remove_outputs",
             "paused_runs": "Asked asked_by call_facts call_from",
             "recovery": "recover",
             "run_writer": "RunWriter",

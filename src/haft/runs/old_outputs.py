@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from haft.contracts import RunId
+
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
@@ -42,6 +44,14 @@ def remove_outputs(outputs: str, before: float) -> Outputs:
         with contextlib.suppress(OSError):
             os.rmdir(group)
     return Outputs(removed, size)
+
+
+def remove_output_of(outputs: str, run: RunId) -> None:
+    """Remove the output of one run, if there is any."""
+    for entry in _inside(os.path.join(outputs, run[2:8])):
+        if entry.name.startswith(f"{run}."):
+            with contextlib.suppress(OSError):
+                os.unlink(entry.path)
 
 
 def _files(outputs: str) -> Iterator[tuple[str, os.stat_result]]:

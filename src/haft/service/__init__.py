@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from haft.service.changes import ChangesFacade, ChangesPart, changed_since, nothing_to, rows_for, with_batches
     from haft.service.checks import Check
     from haft.service.client_announcements import announce_caller, announce_peer
+    from haft.service.desktop import DesktopNotifier
     from haft.service.doctor import diagnose
     from haft.service.facades.batches import BatchRun
     from haft.service.facades.changes import HeldMerge, still_in_conflict
@@ -150,6 +151,7 @@ if TYPE_CHECKING:
     from haft.service.providers_login import login_provider
     from haft.service.reachable_hosts import Reach, network_reach, one_host
     from haft.service.recovery import recover_into
+    from haft.service.retention import Retention, retention_of
     from haft.service.rule_changes import RuleChange, RuleChanges
     from haft.service.rule_listing import is_all_there, listed_rules
     from haft.service.run_events import RunEvents
@@ -188,6 +190,7 @@ else:
             "principals": "this_user user_name",
             "changes": "ChangesFacade ChangesPart changed_since nothing_to rows_for with_batches",
             "checks": "Check",
+            "desktop": "DesktopNotifier",
             "doctor": "diagnose",
             "hook_messages": (
                 "BadHookMessage HookConnection HookKind HookMessage HookMessageReader answer_inside_run ask_where "
@@ -236,6 +239,7 @@ else:
             "approval_secret": "ApprovalSecret",
             "audit_log": "AuditLogFacade",
             "recovery": "recover_into",
+            "retention": "Retention retention_of",
             "rule_changes": "RuleChange RuleChanges",
             "rule_listing": "is_all_there listed_rules",
             "run_events": "RunEvents",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -61,9 +62,10 @@ class Housekeeping:
         home = self._home
         if self._stopped() or not is_due(home.changes, self._transactions.ledger, EVERY_COMMITS, EVERY_SECONDS):
             return
+        from haft.service.retention import retention_of
         from haft.service.store import StoreFacade  # Most hosts never need this module.
 
-        facade = StoreFacade(home, self._bounds)
+        facade = StoreFacade(home, self._bounds, retention_of(os.environ))
         try:
             self._tell(facade.tidy(self._stopped))
         except HaftError:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from haft.changes import Bounds, PruneResult, Store, Usage
 from haft.runs import Outputs, outputs_in, remove_outputs
 from haft.sandbox import IDLE_SECONDS, Removed, remove_scratch, scratch_in, scratch_root
+from haft.service.retention import Retention, remove_old_runs
 from haft.storage import AnswerFiles, ConversationFiles, StateHome, open_stores
 
 DAY: Final = 86_400.0
@@ -29,20 +30,25 @@ class Tidied:
     outputs: Outputs
     scratch: Removed
     """What was removed from the `/tmp` of threads."""
+    old_runs: int = 0
+    """How many runs were removed because they are older than `[retention]` says."""
 
     def to_json(self) -> dict[str, Any]:
         return {
             **self.pruned.to_json(),
             "outputs": dataclasses.asdict(self.outputs),
             "scratch": dataclasses.asdict(self.scratch),
+            "oldRuns": self.old_runs,
         }
 
 
 class StoreFacade:
     """The store of a state home."""
 
-    def __init__(self, home: StateHome, bounds: Bounds) -> None:
+    def __init__(self, home: StateHome, bounds: Bounds, retention: Retention | None = None) -> None:
+        """Without `retention`, runs are kept for ever."""
         self._home = home
+        self._retention = retention or Retention()
         self._bounds = bounds
         self._scratch = scratch_root(home.path)
         self._store = Store(home.changes, open_stores(home), home.blobs, self._bounds)
@@ -65,7 +71,8 @@ class StoreFacade:
         return what would be removed at most."""
         if dry_run:
             idle = scratch_in(self._scratch, self._idle_since())
-            return Tidied(self._store.preview(), outputs_in(self._home.outputs, self._oldest()), idle)
+            old = remove_old_runs(self._home, self._retention, dry_run=True)
+            return Tidied(self._store.preview(), outputs_in(self._home.outputs, self._oldest()), idle, old)
         return self._tidied(self._store.prune())
 
     def tidy(self, stopped: Callable[[], bool]) -> Tidied:
@@ -80,7 +87,8 @@ class StoreFacade:
         AnswerFiles(self._home.answers, sys.maxsize, sys.maxsize, DAY).prune()
         ConversationFiles(self._home.conversations).remove_before(self._oldest())
         outputs = remove_outputs(self._home.outputs, self._oldest())
-        return Tidied(done, outputs, remove_scratch(self._scratch, self._idle_since()))
+        old = remove_old_runs(self._home, self._retention)  # After pruning: what can no longer be undone may go.
+        return Tidied(done, outputs, remove_scratch(self._scratch, self._idle_since()), old)
 
     @staticmethod
     def _idle_since() -> float:

@@ -69,6 +69,21 @@ class FileRuns(Kept, RunStore):
         before, after = [one for one in names if one <= name], [one for one in names if one > name]
         return [*before[-2:], *after[:1]]
 
+    def ended_before(self, at, workspace, but):
+        found = []
+        for name, value in sorted(self._all("runs").items()):
+            parsed = json.loads(value["text"])
+            ended, where = parsed["rest"]["endedAt"], parsed["record"]["workspace"]
+            if ended is not None and ended < at and where not in but and workspace in (None, where):
+                found.append(name)
+        return found
+
+    def remove(self, runs):
+        with self._connection.writing() as put:
+            for run in runs:
+                put("runs", run, None)
+                put("events", run, None)
+
     def open_runs(self, host):
         texts = [value["text"] for value in self._all("runs").values() if not value["ended"]]
         return [text for text in texts if json.loads(text)["rest"]["host"] == host]

@@ -139,6 +139,14 @@ class RunStore(Protocol):
         """The events of a run with a number above `after`, in their order."""
         ...
 
+    def ended_before(self, at: float, workspace: str | None, but: Collection[str]) -> list[RunId]:
+        """The runs that ended before a time, the oldest first: of one workspace, or of all but some."""
+        ...
+
+    def remove(self, runs: Sequence[RunId]) -> None:
+        """Remove runs, with their events, all or none."""
+        ...
+
     def request_cancel(self, run: RunId, who: str, at: float) -> None:
         """Store a cancel request for the run's host. If there are several requests for one run, the last one counts."""
         ...

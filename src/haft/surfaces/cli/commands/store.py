@@ -38,7 +38,7 @@ _DAY: Final = 86_400.0
 @contextlib.contextmanager
 def _store() -> Iterator[StoreFacade | None]:
     """A context manager that cleans up after dead hosts, and yields the store; None if there is no state home yet."""
-    from haft.service import StoreFacade, bounds_of, has_state, load_config
+    from haft.service import StoreFacade, bounds_of, has_state, load_config, retention_of
 
     home = state_home()
     if not has_state(home):
@@ -46,7 +46,7 @@ def _store() -> Iterator[StoreFacade | None]:
         return
     recover(home)
     # All workspaces share the store, so the configuration file of one workspace does not count here.
-    store = StoreFacade(home, bounds_of(load_config(None, os.environ), os.environ))
+    store = StoreFacade(home, bounds_of(load_config(None, os.environ), os.environ), retention_of(os.environ))
     try:
         yield store
     finally:
@@ -88,6 +88,8 @@ def _print_usage(usage: Usage) -> None:
     undoable = "1 run" if usage.undoable == 1 else f"{usage.undoable} runs"
     since = "" if usage.oldest is None else f", the oldest of {clock(usage.oldest)}"
     lines([f"{undoable} can be undone{since}"])
+    if usage.oldest is not None:
+        lines([f"the oldest can be undone until {clock(usage.oldest + usage.days * _DAY)}, if the space is enough"])
     if usage.at is not None:
         lines([f"measured {clock(usage.at)}, plus later additions; `haft store prune` measures again"])
     ranked = sorted(usage.workspaces, key=lambda each: each.total, reverse=True)
@@ -148,6 +150,9 @@ def _print_pruned(done: Tidied, *, dry_run: bool) -> None:
     if outputs.files:
         verb = "would be removed" if dry_run else "removed"
         lines([f"outputs of old runs {verb}: {format_bytes(outputs.bytes)}"])
+    if done.old_runs:
+        verb = "would be removed" if dry_run else "removed"
+        lines([f"runs older than `[retention]` says, {verb}: {done.old_runs}; the audit log keeps them"])
     if done.scratch.threads:
         verb = "would be removed" if dry_run else "removed"
         lines([f"temporary files of idle threads {verb}: {format_bytes(done.scratch.bytes)}"])

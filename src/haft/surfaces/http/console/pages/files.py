@@ -113,7 +113,7 @@ async def show_all(request: PageRequest) -> View:
 
 
 def _entries(edits: Sequence[Mapping[str, Any]]) -> list[Entry]:
-    found = []
+    found: list[Entry] = []
     for number, edit in enumerate(edits):
         run = None if edit["run"] is None else run_facts(edit["run"])
         if run is None and edit["state"] is None:
@@ -262,7 +262,7 @@ def _groups(lines: Sequence[Mapping[str, Any]], path: str, tools: Mapping[str, s
     """Neighbouring lines of one origin, with their code in colours."""
     shown = lines[:MOST_LINES]
     html = [_html(pieces) for pieces in coloured([line["text"] for line in shown], path)]
-    found = []
+    found: list[Entry] = []
     for origin, group in itertools.groupby(zip(shown, html, strict=True), key=lambda pair: _origin(pair[0])):
         members = list(group)
         run, source = origin
