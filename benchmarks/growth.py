@@ -20,6 +20,7 @@ from itertools import cycle, islice, product
 
 from benchmarks.changes import PLACE, timed, yes
 from benchmarks.growth_idle import LEAST_SECONDS, idle_seconds
+from benchmarks.growth_pages import page_seconds
 from benchmarks.growth_sessions import FEW, MANY, MOST, session_call_seconds
 from benchmarks.measure import shown
 from haft import ToolService, tool
@@ -32,6 +33,7 @@ TIMES = 8
 FILES = 3_000
 CHANGE_SETS = (1_000, 100_000)
 RUNS = (10_000, 1_000_000)
+FEWEST_RUNS = 1_000
 TOOLS = 3_000
 GROUP = 2_000
 SEARCHED = (1_000, 10_000)
@@ -189,6 +191,17 @@ async def log(scale: float) -> list[Growth]:
         ]
 
 
+async def pages(scale: float) -> list[Growth]:
+    few, many = FEWEST_RUNS, max(FEWEST_RUNS, int(RUNS[1] * scale))
+    with tempfile.TemporaryDirectory(dir=PLACE) as small, tempfile.TemporaryDirectory(dir=PLACE) as large:
+        await filled(small, few)
+        await filled(large, many)
+        before, after = await page_seconds(small), await page_seconds(large)
+        return [
+            Growth(f"{name} at {many:_} runs", before[name], after[name], f"the same at {few:_}", 2) for name in before
+        ]
+
+
 # Many tools, and a session in a workspace of many files.
 
 
@@ -235,6 +248,7 @@ PARTS: dict[str, Callable[[float], object]] = {
     "undo": undo,
     "conflict": conflict,
     "log": log,
+    "pages": pages,
     "idle": idle,
     "session": session,
     "search": search,

@@ -30,6 +30,7 @@ STYLE = """
 
 CAPTIONS = {
     "Record": "writes the audit log; turns every failure into one outcome",
+    "LimitOpen": "refuses the call, if its user has too many open ones",
     "RetryLookup": "in a batch: looks the tool up again, if an earlier call may make it",
     "Resolve": "finds the tool by its name",
     "Validate": "checks the arguments against the tool's schema",

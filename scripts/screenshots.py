@@ -16,21 +16,25 @@ import os
 import struct
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 TOP = Path(__file__).parent.parent
 sys.path[:0] = [str(TOP / "tests"), str(TOP / "tests/surfaces/http/console")]
 
-from browsers import Browsing, chromium  # noqa: E402  found on the path of the lines above
 from console_server import ConsoleServer  # noqa: E402
 from corner_shop import CornerShop, make_corner_shop  # noqa: E402
 from views import SCHEMES, WIDTHS, View, open_view, views  # noqa: E402
+
+from browsers import Browsing, chromium  # noqa: E402  found on the path of the lines above
 
 PICTURES = TOP / "docs" / "pictures"
 IN_DOCS = {"approve-armed": "console-approve.png", "file": "console-file.png", "now": "console-now.png"}
 """The views that the documentation shows, 1280 pixels wide and dark."""
 QUALITY = 0.82
+MINUTES = 12
+"""How long the history of the pictures lasts."""
 ENCODE = """
 async ([before, after, quality]) => {
   const read = async (data) => createImageBitmap(await (await fetch(`data:image/png;base64,${data}`)).blob());
@@ -81,13 +85,27 @@ def main() -> None:
         parser.error("say where to: --to DIR")
     os.environ["TZ"] = "UTC"
     with tempfile.TemporaryDirectory(prefix="haft-pictures-") as place:
-        shop = asyncio.run(make_corner_shop(Path(place)))
+        shop = _shop(Path(place))
         with ConsoleServer(shop, waits=True) as server, Browsing() as browsing:
             if given.docs:
                 browsing.do(_for_docs, browsing, server, shop)
             else:
                 given.to.mkdir(parents=True, exist_ok=True)
                 browsing.do(_all, browsing, server, shop, given.to, given.names)
+
+
+def _shop(place: Path) -> CornerShop:
+    """A shop whose history took a quarter of an hour, as it does with real agents: while it is made, the clock is fast.
+    It is made twice, because only then it is known how fast."""
+    began = time.time()
+    asyncio.run(make_corner_shop(place / "first"))
+    took = time.time() - began
+    real, began = time.time, time.time()
+    time.time = lambda: began - MINUTES * 60 + took + (real() - began) * MINUTES * 60 / took
+    try:
+        return asyncio.run(make_corner_shop(place / "shop", expires_seconds=100_000))
+    finally:
+        time.time = real
 
 
 def _all(browsing: Browsing, server: ConsoleServer, shop: CornerShop, to: Path, names: list[str]) -> None:
@@ -124,8 +142,8 @@ def _for_docs(browsing: Browsing, server: ConsoleServer, shop: CornerShop) -> No
 
 
 def _recording(browsing: Browsing, server: ConsoleServer, cookies: Any) -> bytes:
-    """An agent's trial run waits; a person reads its diff, leaves one file out, approves, and undoes the run."""
-    context = browsing.context(width=1080, height=720, scheme="dark", reduced_motion="reduce")
+    """An agent's trial run waits; a person reads its diff, approves, and undoes the run."""
+    context = browsing.context(width=1180, height=760, scheme="dark", reduced_motion="reduce")
     context.add_cookies(cookies)
     page = context.new_page()
     frames: list[tuple[bytes, int]] = []
@@ -143,11 +161,12 @@ def _recording(browsing: Browsing, server: ConsoleServer, cookies: Any) -> bytes
     shot(2600)
     page.locator(".asks .what", has_text="toFixed").click()
     page.wait_for_timeout(900)
-    shot(3200)
-    for _ in range(3):
-        press("j", 500)
-    press("x", 1400)
-    press("a", 2600)
+    shot(3600)
+    for _ in range(2):
+        press("j", 700)
+    press("x", 1800)  # Leaves the file out, and takes it in again.
+    press("x", 900)
+    press("a", 3000)
     page.keyboard.press("Enter")
     page.wait_for_timeout(1200)
     shot(2200)
@@ -158,12 +177,13 @@ def _recording(browsing: Browsing, server: ConsoleServer, cookies: Any) -> bytes
     page.wait_for_timeout(900)
     shot(2200)
     press("u", 2800)
-    page.get_by_role("button", name="Undo", exact=False).last.click()
-    page.wait_for_timeout(800)
-    shot(1400)
-    page.keyboard.press("Enter")
+    page.locator("[data-undo-arm]").click()
+    page.wait_for_timeout(900)
+    shot(1600)
+    page.locator("[data-undo-arm]").click()
     page.wait_for_timeout(1500)
-    shot(3200)
+    page.evaluate("scrollTo(0, 0)")
+    shot(3600)
     context.close()
     return _webp(browsing, frames)
 

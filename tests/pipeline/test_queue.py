@@ -79,3 +79,30 @@ def test_a_user_has_no_more_calls_in_progress_than_one_user_may_have(tmp_path):
         assert work.most == 3
 
     asyncio.run(main())
+
+
+def test_a_user_has_no_more_open_calls_than_one_user_may_have(tmp_path):
+    (tmp_path / "workspace").mkdir()
+
+    async def main():
+        work = Work()
+        settings = {"limits.max_open_per_user": 2, "limits.max_concurrent": 4, "approval.expires_seconds": 60}
+        async with ToolService.open(
+            tmp_path / "workspace", home=tmp_path / "home", tools=[work.tool], installed=False, settings=settings
+        ) as service:
+            blocked = service.call("shell", {"command": "touch made"}, who="one")
+            while blocked.status != "blocked-on-user":
+                await asyncio.sleep(0.01)
+            runs = [service.call("work", {"caller": 1}, who="one"), service.call("work", {"caller": 2}, who="two")]
+            while work.running < 2:
+                await asyncio.sleep(0)
+            refused = await service.call("work", {"caller": 1}, who="one")
+            assert (refused.status, refused.error.code, refused.error.retryable) == ("error", "busy", True)
+            assert "2 calls of one are open already" in refused.error.message
+            work.gate.set()
+            assert [(await run).status for run in runs] == ["done"] * 2
+            assert (await service.call("work", {"caller": 1}, who="one")).status == "done"
+            blocked.cancel()
+            await blocked
+
+    asyncio.run(main())

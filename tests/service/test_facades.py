@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from haft import HaftError, ToolService
+from haft import HaftError, ToolService, tool
 
 
 @pytest.fixture
@@ -98,3 +98,25 @@ def test_no_entry_is_lost_where_they_are_read_some_at_a_time(places, monkeypatch
             assert found == [entry["seq"] for entry in service.record.entries()] == [1, 2, 3, 4, 5, 6]
 
     asyncio.run(main())
+
+
+@in_a_loop
+async def _shows_its_status(places):
+    begun = asyncio.Event()
+
+    @tool(readonly=True)
+    async def waits() -> None:
+        """Never ends."""
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with ToolService.open(**places, tools=[waits]) as service:
+        run = service.call("waits")
+        run.save()
+        await begun.wait()
+        assert (await service.runs.record(run.id)).status == "in-progress"
+        run.cancel()
+
+
+def test_a_run_that_was_saved_early_does_not_seem_to_wait_for_its_turn(places):
+    _shows_its_status(places)

@@ -47,7 +47,7 @@ def test_a_run_of_a_trivial_tool_takes_little_more_than_it_says(document, tmp_pa
     assert os.path.getsize(home.database) > 0
 
 
-@pytest.mark.parametrize("name", ["tool", "status", "thread", "workspace", "parent", "before", "limit"])
+@pytest.mark.parametrize("name", ["tool", "status", "who", "thread", "workspace", "parent", "before", "limit"])
 def test_the_newest_runs_of_a_kind_are_found_by_an_index(name, tmp_path):
     home = StateHome(str(tmp_path))
     home.prepare()
@@ -56,9 +56,11 @@ def test_the_newest_runs_of_a_kind_are_found_by_an_index(name, tmp_path):
     rows = database.rows
     database.rows = lambda query, values=(): asked.append((query, values)) or rows(query, values)
     connection.runs.select(Filter(**{name: 5 if name == "limit" else "x"}))
-    [(query, values)] = asked
-    plan = [each[3] for each in rows(f"EXPLAIN QUERY PLAN {query}", values)]
+    connection.runs.select(Filter(**{name: 5 if name == "limit" else "x", "workspace": "/w"}))
+    plan, there = ([each[3] for each in rows(f"EXPLAIN QUERY PLAN {query}", values)] for query, values in asked)
     connection.close()
+    if name in ("tool", "who", "thread"):
+        assert f"runs_{name}" in there[0], "of one workspace too, by what is rarer"
     assert plan[0].startswith(("SEARCH runs USING INDEX", "SCAN runs USING INDEX")), plan
     assert name == "parent" or not any("TEMP B-TREE" in each for each in plan), plan
     assert name == "limit" or plan[0].startswith("SEARCH"), plan

@@ -159,6 +159,10 @@ class Config:
         return float(self.values["approval.expires_seconds"])
 
     @property
+    def four_eyes(self) -> bool:
+        return bool(self.values["approval.four_eyes"])
+
+    @property
     def answers_without_sandbox(self) -> bool:
         return bool(self.values["approval.without_sandbox"])
 

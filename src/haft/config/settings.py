@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Literal, get_args
 
-from haft.config.server_values import oidc
+from haft.config.server_values import oidc, webhooks
 from haft.config.values import (
     agent_types,
     amount,
@@ -40,6 +40,7 @@ Narrowing = Literal[
     "stricter",
     "close",
     "turn-off",
+    "turn-on",
     "stays-on",
     "stays-full",
     "keeps-less",
@@ -50,8 +51,8 @@ Narrowing = Literal[
     "own-tools",
     "any",
 ]
-"""What an untrusted workspace may do to a setting: make it smaller, choose a stricter word, set it to false, add to a
-list that restricts, add confined tools, nothing at all, set it for its own tools, or set it freely."""
+"""What an untrusted workspace may do to a setting: make it smaller, choose a stricter word, set it to false or to true,
+add to a list that restricts, add confined tools, nothing at all, set it for its own tools, or set it freely."""
 
 WHY_NOT: Final[dict[Narrowing, str]] = {
     "lower": "a workspace may lower limits, not raise them",
@@ -60,6 +61,7 @@ WHY_NOT: Final[dict[Narrowing, str]] = {
     "stays-on": "a workspace may not choose a weaker way to record its changes",
     "close": "a workspace may close the network, not open it",
     "turn-off": "a workspace may turn this off, not on",
+    "turn-on": "a workspace may turn this on, not off",
     "stays-full": "a workspace may not choose a weaker audit log",
     "keeps-less": "a workspace may keep less between calls, not more",
     "inside": "a workspace may only name paths inside itself",
@@ -113,8 +115,9 @@ class Setting:
                 return bool(value != than and value in ("off", "snapshot"))
             case "close":
                 return _opens(value, than)
-            case "turn-off":
-                return bool(value and not than)
+            case "turn-off" | "turn-on":
+                return bool(value != than and value is (self.narrowing == "turn-off"))
+
             case "stays-full":
                 return bool(value == "group" and than == "full")
             case "keeps-less":
@@ -194,6 +197,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         whole(1),
         "How many calls can wait in one host. A further call ends at once with the error `busy`.",
         "lower",
+    ),
+    Setting(
+        "limits.max_open_per_user",
+        _LIMITS.max_open_per_user,
+        whole(1, zero=True),
+        "How many calls of one user can be open in one host, whether they run or wait. A further call ends at once "
+        "with the error `busy`. 0 means no limit except `limits.max_queued`.",
+        "lower-but-zero-is-none",
     ),
     Setting(
         "limits.max_file_bytes",
@@ -528,6 +539,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "lower",
     ),
     Setting(
+        "approval.four_eyes",
+        False,
+        truth,
+        "Whether somebody else must approve the calls of a person, and those of agents that act for the person. "
+        "Remembered answers of a person do not count for the person's own calls, either.",
+        "turn-on",
+    ),
+    Setting(
         "approval.without_sandbox",
         False,
         truth,
@@ -699,6 +718,24 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "`groups_claim` names the claim with the groups, if it is not `groups`. `scopes` is what haft asks for, if it "
         "is not `openid`, `profile` and `email`. A server reads this setting only from your own file. See [people]("
         "../guides/people.md).",
+        "trusted",
+        variable=False,
+    ),
+    Setting(
+        "server.url",
+        "",
+        text_or_empty,
+        "The address under which people reach `haft serve http`, such as `https://haft.example`, for links in "
+        "messages. Without it, links have the address on which the server listens.",
+        "trusted",
+    ),
+    Setting(
+        "server.webhooks",
+        [],
+        webhooks,
+        "Programs that `haft serve http` tells what happens: one table `[[server.webhooks]]` for each, with `url`, "
+        "`secret`, and, if you want, `name`, `events`, `arguments` and `private`. A server reads this setting only "
+        "from your own file. See [webhooks](../guides/webhooks.md).",
         "trusted",
         variable=False,
     ),

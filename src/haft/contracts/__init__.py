@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         NetworkOpen,
         NoNetworkByHost,
         NotCovered,
+        OwnCall,
         PathEscapes,
         PersonError,
         RefusedToClient,
@@ -206,7 +207,8 @@ else:
                 "Conflict Deadlock "
                 "DependencyFailed ERROR_CODES EXIT_CODES Failure HaftError InvalidArguments LeaseLost LimitExceeded "
                 "MachineError "
-                "NeedsBuild NeedsPerson NotCovered NetworkOpen NoNetworkByHost PathEscapes PersonError RefusedToClient "
+                "NeedsBuild NeedsPerson NotCovered OwnCall NetworkOpen NoNetworkByHost PathEscapes PersonError "
+                "RefusedToClient "
                 "Rejected ScratchFull ShownHasChanged StartFailed StorageFailed TimedOut ToolFailed Unconfined "
                 "UnknownEnd UnknownRequest UnknownRun UnknownTool UnknownWorkspace KeyInUse KeyReused "
                 "SandboxDenied near_miss"

@@ -21,6 +21,7 @@
     │   └── DependencyFailed     dependency-failed   exit 130 (a call that it names in `after` failed)
     ├── PersonError              a person must decide or configure
     │   ├── Rejected             rejected            exit 3
+    │   │   ├── OwnCall          (`approval.four_eyes`: somebody else must approve the call)
     │   │   └── NeedsPerson      (an agent tried to approve, apply or trust; only a person may do this)
     │   │       └── RefusedToClient  (a command of a person came from a process of a living client)
     │   ├── BadConfig            bad-config          exit 2
@@ -274,6 +275,16 @@ class NeedsPerson(Rejected):
         super().__init__(
             f"`{verb}` needs a person: {who} is {'an agent' if kind == 'agent' else f'a {kind}'}",
             hint="agents can call tools, reject, undo, redo, drop and cancel",
+        )
+
+
+class OwnCall(Rejected):
+    """A person tried to approve a call of their own, and `approval.four_eyes` is set."""
+
+    def __init__(self, who: str, what: str) -> None:
+        super().__init__(
+            f"{who} cannot approve {what}: `approval.four_eyes` is set, so somebody else must do it",
+            hint="the call waits in the inbox for somebody else: `haft approve ID`",
         )
 
 

@@ -25,6 +25,9 @@ class Limits:
     """How many of these calls one user may have in progress; 0: no limit of its own."""
     max_queued: int = 2000
     """How many calls of one host may wait for their turn. Further calls end with the error `busy`."""
+    max_open_per_user: int = 0
+    """How many calls of one user may be open in one host, whatever they wait for; 0: no limit. Further calls end with
+    the error `busy`."""
     max_file_bytes: int = 10_000_000
     """The largest file that a built-in file tool reads whole or writes."""
     max_files_per_call: int = 100

@@ -26,6 +26,8 @@ class Principal:
     thread: ThreadId | str | None = None
     """The thread in which the principal acts; None for the thread of the service."""
     kind: PrincipalKind = "person"
+    on_behalf: str | None = None
+    """The name of the person for whom an agent acts, if one person stands behind all that it does."""
 
     def __post_init__(self) -> None:
         check_text("who", self.who)
@@ -43,7 +45,8 @@ class Principal:
         if not isinstance(acts, Principal):
             raise BadUsage(f"`who` must be a name or a Principal, not {who!r}")
         kind = max(acts.kind, self.kind, key=_KINDS.index)
-        return replace(acts, kind=kind, thread=thread or acts.thread or self.thread)
+        behalf = acts.on_behalf or (self.on_behalf if acts.who == self.who else None)
+        return replace(acts, kind=kind, thread=thread or acts.thread or self.thread, on_behalf=behalf)
 
     def must_be_person(self, verb: str) -> None:
         """Raise `NeedsPerson` if this principal is an agent or a sub-agent."""
@@ -52,7 +55,8 @@ class Principal:
 
     def to_json(self) -> dict[str, Any]:
         """The fields that the audit log records about this principal."""
-        return {"who": self.who, "whoKind": self.kind, "thread": self.thread}
+        told = {"who": self.who, "whoKind": self.kind, "thread": self.thread}
+        return told if self.on_behalf is None else {**told, "onBehalf": self.on_behalf}
 
 
 def check_text(word: str, value: Any) -> None:

@@ -29,6 +29,7 @@ from haft.contracts import (
     HaftError,
     HostId,
     NotCovered,
+    OwnCall,
     Principal,
     RunId,
     Unanswered,
@@ -122,13 +123,19 @@ class ApprovalBroker:
         trusted_clients: Collection[str] = (),
         checks: AnswerCheck | None = None,
         record_refusal: RecordRefusal | None = None,
+        person_behind: Callable[[Principal], str | None] = lambda principal: principal.who,
+        four_eyes: bool = False,
         now: Callable[[], float] = time.time,
     ) -> None:
         """`approves_connections`: whether the approver also answers requests about connections. `answers_questions`:
         whether it also answers questions of tools. `trusted_clients`: the MCP clients through which a person may also
         approve dangerous calls and changed definitions. `checks`: checks answers of other processes; with
-        `record_refusal`, those that do not count are recorded. `now`: the clock by which requests expire."""
+        `record_refusal`, those that do not count are recorded. `four_eyes`: nobody may approve calls of their own, and
+        `person_behind` says who makes a call, or for whom an agent makes it. `now`: the clock by which requests
+        expire."""
         self.now = now
+        self._person_behind = person_behind
+        self._four_eyes = four_eyes
         self._needs_proof = checks is not None and checks.needs_proof
         self._checks = checks
         self._record_refusal = record_refusal
@@ -155,12 +162,19 @@ class ApprovalBroker:
         pauses, and about one whose call is attached to a process outside: see `Attachment.approve`."""
         if run is not None and (run.pausing is not None or run.call.attachment is not None):
             return True
-        return self._approver is not None or (self._wait_seconds > 0 and await self._usable_inbox() is not None)
+        has_approver = self._approver is not None and (run is None or not self._is_own(run.call, self._person))
+        return has_approver or (self._wait_seconds > 0 and await self._usable_inbox() is not None)
 
     async def can_ask_about_connections(self) -> bool:
         """Whether anyone can answer requests about connections. An approver that only knows requests about calls would
         open hosts without looking at them, so it is not asked."""
         return self._approves_connections if self._approver is not None else await self.can_ask()
+
+    def _is_own(self, call: Call, principal: Principal) -> bool:
+        """Whether this principal may not approve the call, because it is their own."""
+        return self._four_eyes and not _people(principal, self._person_behind).isdisjoint(
+            _people(call.principal, self._person_behind)
+        )
 
     async def _usable_inbox(self) -> SharedInbox | None:
         """The inbox; None if a tool could reach the inbox, and so approve its own call."""
@@ -228,6 +242,8 @@ class ApprovalBroker:
         principal = self._person.acting(answer.who)
         if answer.approved:
             principal.must_be_person("approve")
+            if (request is None or request.question is None) and self._is_own(call, principal):
+                raise OwnCall(principal.who, f"the call `{call.name}`")
         self._record(call, principal, name, answer, request)
         return replace(answer, who=principal)
 
@@ -256,6 +272,8 @@ class ApprovalBroker:
         """Who answers this request, besides people in the inbox."""
         if run.pausing is not None and request.connection is None and request.question is None:
             return functools.partial(run.pausing.pauses.ask, outlives_host=outlives_host(run))
+        if request.question is None and self._is_own(run.call, self._person):
+            return None
         call, ask_together = run.call, getattr(self._approver, "approve_batch", None)
         if ask_together is not None and run.batch is not None and request.batch is not None and request.batch[1] > 1:
             question = run.batch.question
@@ -275,11 +293,14 @@ class ApprovalBroker:
     ) -> ReceivedAnswer:
         call, now = run.call, self.now()
         is_bound = call.attachment is None and run.pausing is None
-        has_approver = self._approver is not None if is_bound else approver.is_asked
+        is_own = request.question is None and self._is_own(call, self._person)
+        has_approver = self._approver is not None and not is_own if is_bound else approver.is_asked
         may_prolong = has_approver and seconds is None
         lasts = max(self._wait_seconds, MIN_WAIT_SECONDS) if may_prolong else self._wait_seconds
         lasts = lasts if seconds is None else seconds
         shown = request_content(request)
+        if self._four_eyes and request.question is None:
+            shown["notBy"] = sorted(_people(call.principal, self._person_behind))
         waiting = policy.Waiting(
             id=request.id or policy.new_request_id(),
             run=call.run,
@@ -323,7 +344,8 @@ class ApprovalBroker:
                 if await shared.use(end):
                     return given
             answered = await shared.use(lambda inbox: inbox.answer_to(waiting.id))
-            if answered is not None and not self._counts(call, waiting.id, answered):
+            is_question = waiting.shown.get("question") is not None
+            if answered is not None and not self._counts(call, waiting.id, answered, is_question=is_question):
                 await shared.use(lambda inbox: inbox.reopen(waiting.id))
             elif answered is not None:
                 seen = await shared.use(lambda inbox: _digest_now(inbox, waiting))
@@ -353,9 +375,11 @@ class ApprovalBroker:
             paths=[*answer.paths] or None,
         )
 
-    def _counts(self, call: Call, request: str, answered: Answered) -> bool:
+    def _counts(self, call: Call, request: str, answered: Answered, *, is_question: bool = False) -> bool:
         """Whether an answer of another process counts. One that does not is recorded in the audit log."""
         problem = None if self._checks is None else self._checks.problem(request, answered)
+        if answered.approved and not is_question and self._is_own(call, answered.principal):
+            problem = "`approval.four_eyes` is set, and it is a call of the person who approved it"
         if problem is not None and self._record_refusal is not None:
             self._record_refusal(call, request, problem)
         return problem is None
@@ -492,6 +516,11 @@ async def _within(seconds: float | None, answer: Awaitable[ReceivedAnswer]) -> R
 
 async def _as_coroutine(work: Awaitable[T]) -> T:
     return await work
+
+
+def _people(principal: Principal, person_behind: Callable[[Principal], str | None]) -> set[str]:
+    """The names of a principal, and of the person behind it."""
+    return {name for name in (principal.who, person_behind(principal)) if name is not None}
 
 
 def _digest_now(inbox: Inbox, waiting: Waiting) -> str:

@@ -168,7 +168,8 @@ class _Asker:
             )
             return
         try:
-            rule = policy.with_proof(request.to_allow[answer.allow].rule, answer.rule_proof)
+            told = policy.with_people(request.to_allow[answer.allow].rule, who, run.call.who)
+            rule = policy.with_proof(told, answer.rule_proof)
             await self._save_approval(run.call, rule, answer.scope, who)
         except HaftError as error:
             run.add_note(f"the answer about {named} holds for this call only: {error.message}")

@@ -2,8 +2,8 @@
 
     service.call(name, arguments) ─► Run          (await it, iterate over it, cancel it)
                     │
-    record → retry_lookup → resolve  → validate → decide → approve  → review   → approve_build → keep_order
-    audit    batch          registry   schema     policy   a person   a person   a person        batch
+    record → limit_open → retry_lookup → resolve  → validate → decide → approve  → review   → approve_build → keep_order
+    audit    per user     batch          registry   schema     policy   a person   a person   a person        batch
                                                                                                    │
     invoke   ← limit    ← confine ← transact ← prepare  ← queue    ← recall   ← take_locks ◄───────┘
     the tool   deadline   sandbox   changes    the tool   schedule   cache      schedule
@@ -20,6 +20,8 @@ The order of the stages makes calls safe:
 
 - `record` is the outermost stage, so that it also records rejected calls, invalid calls and crashes. A caller gets an
   outcome only after the outcome is on disk.
+- `limit_open` comes first after `record`, so that a refused call costs next to nothing, and an open call counts until
+  it has ended.
 - `validate` comes before `decide`, so that policy decides about the same arguments that the tool gets.
 - `decide` and `approve` come before `queue`, so that a call holds no place in the queue while a person thinks.
 - `review` lies outside `queue` for the same reason. After a trial run it shows the changes to a person, who applies or
@@ -99,6 +101,7 @@ from haft.pipeline.stages import (
     Durability,
     Invoke,
     KeepOrder,
+    LimitOpen,
     Prepare,
     Queue,
     Recall,
@@ -188,6 +191,10 @@ class Dependencies:
     """`ToolService.call`, for tools that call other tools."""
     apply_approved: ApplyApproved
     """Applies a part of the changes of a trial run."""
+    person_behind: Callable[[Principal], str | None]
+    """The name of the person who makes a call, or for whom an agent makes it; None if nobody stands behind it."""
+    four_eyes: bool
+    """Whether nobody may approve calls of their own."""
     is_shared: bool = False
     """Whether several people use the workspace, who do not see each other's `/tmp`."""
     conditions: Conditions = NO_CONDITIONS
@@ -271,6 +278,8 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
         trusted_clients=dependencies.trusted_clients,
         checks=dependencies.answer_checks,
         record_refusal=record_refusal,
+        person_behind=dependencies.person_behind,
+        four_eyes=dependencies.four_eyes,
         now=dependencies.conditions.now,
     )
     tool_questions = Questions(broker, dependencies.answerable, dependencies.wait_seconds)
@@ -285,7 +294,11 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
     resolve = Resolve(dependencies.catalogue, dependencies.renew, dependencies.sandbox, dependencies.engine_selector)
     validate = Validate(context, untrusted)
     decide = Decide(
-        dependencies.decide, dependencies.sandbox, dependencies.engine_selector, dependencies.workspace.root
+        dependencies.decide,
+        dependencies.sandbox,
+        dependencies.engine_selector,
+        dependencies.workspace.root,
+        dependencies.person_behind,
     )
     approve = Approve(
         broker,
@@ -306,6 +319,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
             dependencies.durability,
             how_to_connect,
         ),
+        LimitOpen(dependencies.limits.max_open_per_user),
         RetryLookup(),
         resolve,
         validate,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from haft.policy.approval.environments import ENVIRONMENT, Environments, may_use_environment
     from haft.policy.approval.inbox import NEVER, Answered, Inbox, Waiting, digest_of, fingerprint_of, new_request_id
     from haft.policy.approval.loaded_code import LoadedFiles, files_run_by, loaded_by
-    from haft.policy.approval.memory import Memory, Remembered, with_proof
+    from haft.policy.approval.memory import Memory, Remembered, with_people, with_proof
     from haft.policy.approval.pins import Pin, Pins, is_unchanged, loaded_files, pin_of, pinned_files
     from haft.policy.approval.proofs import Signer, Verifier
     from haft.policy.baseline import BUILT_IN_SOURCE
@@ -52,7 +52,7 @@ else:
             "approval.environments": "ENVIRONMENT Environments may_use_environment",
             "approval.inbox": "NEVER Answered Inbox Waiting digest_of fingerprint_of new_request_id",
             "approval.loaded_code": "LoadedFiles files_run_by loaded_by",
-            "approval.memory": "Memory Remembered with_proof",
+            "approval.memory": "Memory Remembered with_people with_proof",
             "approval.pins": "Pin Pins pinned_files is_unchanged loaded_files pin_of",
             "approval.proofs": "Signer Verifier",
             "baseline": "BUILT_IN_SOURCE",

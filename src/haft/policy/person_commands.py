@@ -33,7 +33,6 @@ _COMMANDS: Final = {
     "changes apply": _ANY,
     "tokens add": _ANY,
     "tokens link": _ANY,
-    "serve http": _ANY,
     "approval secret": _ANY,
     "inbox": frozenset(("--watch",)),
     "templates build": frozenset(("--allow-builds",)),

@@ -7,6 +7,8 @@ decision.
   answers come first, then the rules of the embedding program, of the workspace and of the user. If no rule matches, a
   part that only reads is allowed, and so is a tool that a trusted party declares read-only; everything else needs
   approval.
+- A remembered answer counts for the person who gave it, for the caller whose call it approved, and for agents that act
+  for this person. With `approval.four_eyes`, it does not count for the person who gave it.
 - A remembered answer about a connection decides nothing: it only adds its grant to the calls that it matches, if they
   run with an approval.
 - If the written rules alone would allow a call, and grant everything that a remembered answer grants and more, these
@@ -102,7 +104,9 @@ class PolicyEngine:
         pinned: Callable[[str], Pin | None] = lambda _tool: None,
         locate: Callable[[str], str] = os.path.normpath,
         environments: Environments | None = None,
+        four_eyes: bool = False,
     ) -> None:
+        self._four_eyes = four_eyes
         self._rules = {
             origin: tuple(rule for rule in rules if rule.origin == origin) for origin in ("caller", "workspace", "user")
         }
@@ -142,7 +146,7 @@ class PolicyEngine:
         pin = pin_of(spec)
         analysis = self._analysis(query)
         call = self._call_facts(query, pin)
-        answers = self._remembered()
+        answers = [rule for rule in self._remembered() if self._counts(rule, query)]
         if restricted_holder(query.rights) is not None:
             answers = [rule for rule in answers if rule.thread is not None and rule.thread == query.thread]
         hosts = [rule for rule in answers if rule.only_grants]
@@ -159,6 +163,13 @@ class PolicyEngine:
             decision = _with_hosts(decision, [rule for rule in hosts if rule_mismatch(rule, call) is None], steps)
         decision = self._check_pin(query, decision, units, pin, steps)
         return self._within_rights(query, self._check_environment(query, decision, units, steps), steps)
+
+    def _counts(self, rule: Rule, query: PolicyQuery) -> bool:
+        """Whether a remembered answer counts for this caller."""
+        if query.who is None or rule.by is None:
+            return True
+        is_own = rule.by in (query.who, query.on_behalf)
+        return not self._four_eyes if is_own else query.who == rule.caller
 
     @staticmethod
     def _within_rights(query: PolicyQuery, decision: Decision, steps: list[Step]) -> Explanation:

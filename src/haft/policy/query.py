@@ -28,6 +28,10 @@ class PolicyQuery:
     """The grants that the caller gives to this call."""
     trial: bool = False
     """Whether the caller wants a trial run."""
+    who: str | None = None
+    """Who makes the call; None: the remembered answers of all people count."""
+    on_behalf: str | None = None
+    """The person for whom the caller acts, if it is an agent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def call_from(record: RunRecord, secrets: Secrets) -> Call:
         run=record.id,
         name=ToolName(facts["name"]),
         arguments=facts["arguments"],
-        principal=Principal(who["who"], who["thread"], who["whoKind"]),
+        principal=Principal(who["who"], who["thread"], who["whoKind"], who.get("onBehalf")),
         timeout=facts["timeout"],
         cwd=facts["cwd"],
         grants=grants_from(facts["grants"]),

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from haft.service.changes import ChangesFacade, ChangesPart, changed_since, nothing_to, rows_for, with_batches
     from haft.service.checks import Check
     from haft.service.client_announcements import announce_caller, announce_peer
+    from haft.service.desktop import DesktopNotifier
     from haft.service.doctor import diagnose
     from haft.service.facades.batches import BatchRun
     from haft.service.facades.changes import HeldMerge, still_in_conflict
@@ -172,6 +173,9 @@ if TYPE_CHECKING:
     from haft.service.transcripts import Transcript, TranscriptEntry, transcript_of
     from haft.service.trust import Proposal, TrustChange, TrustFacade
     from haft.service.uncovered_calls import is_harmless, person_command_in, record_uncovered
+    from haft.service.webhooks.deliveries import Delivery
+    from haft.service.webhooks.settings import EVENTS, Webhook, webhooks_in
+    from haft.service.webhooks.webhooks import Webhooks, deliveries_of
     from haft.sources import NOT_DESCRIBED
     from haft.sources.amp_toolbox import PROJECT
     from haft.sources.mcp import START_SECONDS
@@ -186,6 +190,7 @@ else:
             "principals": "this_user user_name",
             "changes": "ChangesFacade ChangesPart changed_since nothing_to rows_for with_batches",
             "checks": "Check",
+            "desktop": "DesktopNotifier",
             "doctor": "diagnose",
             "hook_messages": (
                 "BadHookMessage HookConnection HookKind HookMessage HookMessageReader answer_inside_run ask_where "
@@ -271,6 +276,9 @@ else:
             "haft.registry": "search unknown_tool",
             "haft.runs": "Frame History RunRecord follow",
             "haft.schema": "coerce",
+            "webhooks.deliveries": "Delivery",
+            "webhooks.settings": "EVENTS Webhook webhooks_in",
+            "webhooks.webhooks": "Webhooks deliveries_of",
             "haft.sources": "NOT_DESCRIBED",
             "haft.sources.amp_toolbox": "PROJECT",
             "haft.sources.skills": "Activations Skill Skills lies_in server_names",

@@ -28,6 +28,7 @@ from haft.contracts import (
     Conditions,
     Grants,
     HostId,
+    OwnCall,
     Principal,
     RunId,
     Secrets,
@@ -44,7 +45,7 @@ from haft.sandbox import Sandbox, check_apart, safe_path
 from haft.schedule import Locks, WaitingLine
 from haft.service.answers import Answers
 from haft.service.approval_secret import AnswerChecks, ApprovalSecret
-from haft.service.principals import from_text, this_user
+from haft.service.principals import from_text, this_user, user_name
 from haft.service.recovery import recover_into
 from haft.service.telemetry.choice import make_traces, wants_traces
 from haft.service.telemetry.watchers import Watchers
@@ -293,6 +294,8 @@ class Host:
             open_output_store=lambda run: KeptOutput(home.outputs, run, limits.max_kept_output_bytes),
             call=call,
             apply_approved=apply_approved,
+            person_behind=self.person_behind,
+            four_eyes=self.config.four_eyes,
             is_shared=self._is_shared,
             conditions=self.conditions,
             watcher=self._watch_runs(trail.redactor),
@@ -348,6 +351,7 @@ class Host:
             pinned=answers.pinned,
             locate=root.locate,
             environments=Environments(root.root, self.environ, safe_path),
+            four_eyes=self.config.four_eyes,
         )
 
     async def close(self) -> None:
@@ -404,6 +408,23 @@ class Host:
             caller = self.pipeline.within()
         principal = self.principal if caller is None else caller.call.principal
         return principal.acting(who or None, thread) if who or thread else principal
+
+    def person_behind(self, principal: Principal) -> str | None:
+        """The name of the person who acts, or for whom an agent acts; None if nobody is known to stand behind the
+        agent. On a machine of one person, agents act for this person."""
+        if principal.kind == "person":
+            return principal.who
+        own = self.principal.who if self.principal.kind == "person" else user_name()
+        return principal.on_behalf or (None if self._is_shared else own)
+
+    def require_other(self, principal: Principal, record: Mapping[str, Any], what: str) -> None:
+        """Raise `OwnCall` if `approval.four_eyes` is set, and the call of this record is the principal's own."""
+        if not self.config.four_eyes:
+            return
+        caller = Principal(record["who"], kind=record.get("whoKind", "person"), on_behalf=record.get("onBehalf"))
+        people = {caller.who, self.person_behind(caller)}
+        if not people.isdisjoint({principal.who, self.person_behind(principal)} - {None}):
+            raise OwnCall(principal.who, what)
 
     def known(self, *given: Mapping[str, Any]) -> Secrets:
         """The secrets that are masked for a call: those of the configuration, those of templates, and those in the

@@ -23,6 +23,7 @@ from haft.contracts import (
     Conflict,
     Grants,
     HaftError,
+    OwnCall,
     Principal,
     Question,
     Rejected,
@@ -36,7 +37,17 @@ from haft.contracts import (
     iso_time,
     with_current_names,
 )
-from haft.policy import Answered, Inbox, Memory, Signer, Waiting, digest_of, with_proof, with_variables
+from haft.policy import (
+    Answered,
+    Inbox,
+    Memory,
+    Signer,
+    Waiting,
+    digest_of,
+    with_people,
+    with_proof,
+    with_variables,
+)
 from haft.runs import History, RunRecord
 from haft.service.approval_secret import ApprovalSecret
 from haft.service.call_arguments import check_form
@@ -146,7 +157,7 @@ class InboxFacade:
         `NeedsPerson` if an agent approves, `Rejected` if a passphrase is set and there is no `signer`,
         `ShownHasChanged` if the request shows something else now, and `AnsweredBefore` if somebody else was faster."""
         if approved:
-            who.must_be_person("approve")
+            _require_other_person(waiting, who)
         self._require_signer(waiting, signer)
         self._require_same(waiting, digest)
         if paths:
@@ -354,13 +365,20 @@ def together(replies: Sequence[Reply]) -> Reply:
     return replace(replies[0], others=tuple(replies[1:]))
 
 
+def _require_other_person(waiting: Waiting, who: Principal) -> None:
+    """Raise `NeedsPerson` if an agent approves, and `OwnCall` if somebody else must approve the call."""
+    who.must_be_person("approve")
+    if not {who.who, who.on_behalf}.isdisjoint(waiting.shown.get("notBy", ())):
+        raise OwnCall(who.who, waiting.id)
+
+
 def _rule_of(waiting: Waiting, given: Answered) -> tuple[Mapping[str, Any], str | None]:
     """The rule that a lasting answer makes, and the only thread in which it holds."""
     offered = RuleOffer(**waiting.shown["toAllow"][given.allow])
     rule = offered.rule
     if waiting.shown.get("connection") is None:
         rule = with_variables(offered, grants_from(given.grants).env).rule
-    return rule, waiting.thread if given.scope == "thread" else None
+    return with_people(rule, given.who, waiting.who), waiting.thread if given.scope == "thread" else None
 
 
 def to_json(waiting: Waiting) -> dict[str, Any]:
@@ -388,6 +406,7 @@ def to_json(waiting: Waiting) -> dict[str, Any]:
         "batch": shown.get("batch"),
         "who": waiting.who,
         "thread": waiting.thread,
+        "notBy": shown.get("notBy", []),
         "chain": shown["chain"],
         "purposes": shown.get("chainPurposes", []),
         "createdAt": iso_time(waiting.created_at),

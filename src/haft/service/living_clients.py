@@ -140,7 +140,7 @@ def refuse_clients(home: StateHome, what: str) -> None:
     the command as a person types it, such as `haft approve`."""
     for client, why in belongs_to(home):
         error = RefusedToClient(what, client.words(), why)
-        _record(home, what, client, why)
+        record_refusal(home, what, client, why)
         raise error
 
 
@@ -322,8 +322,9 @@ def _session(pid: int) -> int:
         return 0
 
 
-def _record(home: StateHome, what: str, client: LivingClient, why: str) -> None:
-    """Write the refusal into the audit log. A log that cannot be written does not turn the refusal into a yes."""
+def record_refusal(home: StateHome, what: str, client: LivingClient, why: str) -> None:
+    """Write into the audit log that something which counts as a person's was refused to a client. A log that cannot be
+    written does not turn the refusal into a yes."""
     with contextlib.suppress(HaftError, OSError):
         trail = Trail(open_stores(home).audit_log(), Redactor(secret_values(os.environ)))
         try:

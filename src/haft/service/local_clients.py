@@ -13,7 +13,7 @@ from typing import Final
 
 from haft.contracts import HaftError
 from haft.service.client_announcements import announce_peer
-from haft.service.living_clients import Announcement, belongs_to, clients_alive
+from haft.service.living_clients import Announcement, belongs_to, clients_alive, record_refusal
 from haft.service.peer_processes import with_connection
 from haft.storage import StateHome
 
@@ -27,6 +27,8 @@ class LocalClients:
     def __init__(self, home: StateHome) -> None:
         self._home = home
         self._known: dict[tuple[str, str, int], Announcement | None] = {}
+        self._recorded: dict[tuple[str, int], None] = {}
+        """The connections of agents with the rights of a person that are in the audit log."""
         self._turn = asyncio.Lock()
 
     async def meet(self, name: str, address: str, port: int) -> None:
@@ -44,18 +46,26 @@ class LocalClients:
             self._known[key] = made
             self._release_doubles(made, key)
 
-    async def agent_behind(self, address: str, port: int) -> str | None:
+    async def agent_behind(self, name: str, address: str, port: int) -> str | None:
         """The living client to which the program behind this connection belongs, and why haft thinks so. None if the
-        program is a person's, is on another machine, or belongs to another user."""
-        return await asyncio.to_thread(self._agent_behind, address, port)
+        program is a person's, is on another machine, or belongs to another user. That an agent uses what belongs to
+        the person `name` is in the audit log, once for each connection."""
+        return await asyncio.to_thread(self._agent_behind, name, address, port)
 
-    def _agent_behind(self, address: str, port: int) -> str | None:
+    def _agent_behind(self, name: str, address: str, port: int) -> str | None:
         if not clients_alive(self._home):
             return None
         pid = with_connection(address, port, self._pids())
         if pid is None:
             return None
-        return next((f"{client.words()}: {why}" for client, why in belongs_to(self._home, pid)), None)
+        for client, why in belongs_to(self._home, pid):
+            if (address, port) not in self._recorded:
+                self._recorded[address, port] = None
+                record_refusal(self._home, f"a request with the rights of {name}", client, why)
+            while len(self._recorded) > MOST_CONNECTIONS:
+                del self._recorded[next(iter(self._recorded))]
+            return f"{client.words()}: {why}"
+        return None
 
     def _pids(self) -> set[int]:
         """The processes that are looked at first."""

@@ -156,7 +156,8 @@ async def with_delegates(
     given = await service.policy_arguments(name, arguments)
     call = Call(new_run_id(), ToolName(name), given, service.principal)
     # This is never a trial run, so no engine selector is needed.
-    decide = Decide(service._host.policy_engine.decide, service._host.sandbox, None, "")  # type: ignore[arg-type]
+    host = service._host
+    decide = Decide(host.policy_engine.decide, host.sandbox, None, "", host.person_behind)  # type: ignore[arg-type]
     decision = await decide.ask_delegates(call, explained.decision)
     asked = [
         Step("delegate", each.to, f"{decision.action}: {decision.reason}", each.source)

@@ -33,6 +33,6 @@ def from_text(text: str) -> Principal:
     it."""
     try:
         told = decode(text)
-        return Principal(told["who"], told["thread"], told["whoKind"])
+        return Principal(told["who"], told["thread"], told["whoKind"], told.get("onBehalf"))
     except (ValueError, TypeError, KeyError, HaftError):
         return Principal(text or "?")

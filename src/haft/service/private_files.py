@@ -33,3 +33,17 @@ def sync_directory(directory: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def replace_file(directory: str, name: str, content: bytes) -> None:
+    """Write a file with mode 0600 in a directory with mode 0700, in place of an earlier one. Any process sees the old
+    content or the new one, also after a power loss."""
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    temporary = f".{secrets.token_hex(8)}.tmp"
+    write_new(directory, temporary, content)
+    try:
+        os.rename(os.path.join(directory, temporary), os.path.join(directory, name))
+    except OSError:
+        os.unlink(os.path.join(directory, temporary))
+        raise
+    sync_directory(directory)

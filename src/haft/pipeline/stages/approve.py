@@ -227,11 +227,10 @@ class Approve:
             if not 0 <= answer.allow < len(offered):
                 return f"{reason}, this once: no rule can allow such calls in advance"
             kept = policy.with_variables(offered[answer.allow], grants_from(answer.grants).env)
-            rule, label = policy.with_proof(kept.rule, answer.rule_proof), kept.label
+            told = policy.with_people(kept.rule, _name_of(answer, run), run.call.who)
+            rule, label = policy.with_proof(told, answer.rule_proof), kept.label
         try:
-            await self._save_approval(
-                run.call, rule, answer.scope, answer.who.who if isinstance(answer.who, Principal) else run.call.who
-            )
+            await self._save_approval(run.call, rule, answer.scope, _name_of(answer, run))
         except StorageFailed as error:
             return f"{reason}, this once: {error.message}"
         if rule is None:
@@ -264,6 +263,11 @@ def _is_allowed_by_rule(decision: Decision) -> bool:
     """Whether a rule allowed the call in advance, or a delegate did (a program that a rule lets decide). False for a
     trial run, because a person decides after the run."""
     return decision.action == "allow" and decision.by in ("rule", "delegate") and not decision.unasked
+
+
+def _name_of(answer: ApprovalAnswer, run: Run) -> str:
+    """Who gave an answer."""
+    return answer.who.who if isinstance(answer.who, Principal) else run.call.who
 
 
 def _check(answer: ApprovalAnswer) -> None:

@@ -27,6 +27,7 @@ from haft.contracts import (
     HaftError,
     MaskedStream,
     Outcome,
+    Principal,
     Stream,
     ToolName,
     ToolSpec,
@@ -55,8 +56,11 @@ class Decide:
         sandbox: Sandbox,
         engine_selector: Callable[[], EngineSelector],
         root: str,
+        person_behind: Callable[[Principal], str | None],
     ) -> None:
-        """`root` is the workspace directory."""
+        """`root` is the workspace directory. `person_behind` returns the name of the person who makes a call, or for
+        whom an agent makes it."""
+        self._person_behind = person_behind
         self._root = root
         self._decide = decide
         self._sandbox = sandbox
@@ -93,6 +97,8 @@ class Decide:
                 confined=confined,
                 grants=call.grants,
                 trial=call.trial or trial is not None,
+                who=call.who,
+                on_behalf=self._person_behind(call.principal),
             )
         )
         if decision.action == "delegate":

@@ -93,6 +93,9 @@ class Record:
             case "in-progress":
                 if _may_change_something(run):
                     self._save(run, None, record_now=True)
+                elif run.is_saved:  # Whoever reads the stored run must not believe that it still waits for its turn.
+                    with contextlib.suppress(StorageFailed):
+                        self._save(run, None)
             case "cancellation-requested" | "queued":
                 if run.cancelled_by is not None:
                     with contextlib.suppress(StorageFailed):

@@ -12,6 +12,8 @@ from haft.storage import Connection, KeptRule
 from haft.values import dataclass, replace
 
 _PROOF: Final = "proof"
+_BY: Final = "by"
+_CALLER: Final = "caller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,11 @@ class Remembered:
     """The rule as it is stored, without its proof."""
     proof: str | None
     """The proof that the person who made the rule knows the approval passphrase."""
+
+
+def with_people(rule: Mapping[str, Any], by: str, caller: str) -> dict[str, Any]:
+    """A rule with the person who made it by an answer, and the caller whose call the person approved."""
+    return {**rule, _BY: by, _CALLER: caller}
 
 
 def with_proof(rule: Mapping[str, Any], proof: str | None) -> dict[str, Any]:
@@ -62,5 +69,7 @@ def _remembered(kept: KeptRule) -> Remembered:
 
 def _rule(kept: KeptRule, told: Mapping[str, Any]) -> Rule:
     source = f"remembered:{kept.number}"
-    rule = rules_from([told], origin="remembered", source=source, lines=None)[0]
-    return replace(rule, source=source, pin=kept.pin, thread=kept.thread)
+    plain = {name: value for name, value in told.items() if name not in (_BY, _CALLER)}
+    rule = rules_from([plain], origin="remembered", source=source, lines=None)[0]
+    by, caller = told.get(_BY, kept.who), told.get(_CALLER)
+    return replace(rule, source=source, pin=kept.pin, thread=kept.thread, by=by, caller=caller)

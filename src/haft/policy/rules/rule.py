@@ -58,6 +58,10 @@ class Rule:
     """The digest of the only tool definition that the rule is for, if a person made the rule by an answer."""
     thread: str | None = None
     """The only thread that the rule is for, if a person made the rule by an answer for that thread."""
+    by: str | None = None
+    """Who made the rule by an answer."""
+    caller: str | None = None
+    """Who made the call that this answer approved."""
 
     @property
     def rejects_dangers(self) -> bool:

@@ -134,6 +134,7 @@ class HostChanges:
         principal = self._host.acting(who)
         principal.must_be_person("apply")
         found = self._here([self._change_set("apply", run)])[0].run
+        self._require_other(principal, found)
         return self._settle("apply", [found], principal, paths=paths, run_id=run_id)
 
     def apply_approved(
@@ -161,6 +162,7 @@ class HostChanges:
         principal.must_be_person("apply")
         if merge.unmerged:
             raise still_in_conflict(merge)
+        self._require_other(principal, merge.run)
         return self._settle("apply", [merge.run], principal, merge=(merge.plan, merge.merged))
 
     def drop(self, run: str, *, who: str | Principal | None = None, run_id: RunId | None = None) -> Run:
@@ -193,6 +195,12 @@ class HostChanges:
     async def diff(self, run: str) -> str:
         """Like `patch`, without blocking the event loop."""
         return await asyncio.to_thread(self.patch, run)
+
+    def _require_other(self, principal: Principal, run: str) -> None:
+        """Raise `OwnCall` if somebody else must apply the changes of a run: see `approval.four_eyes`."""
+        if self._host.config.four_eyes:
+            record = self._host.history().find(run).record
+            self._host.require_other(principal, record, f"the held changes of {run}")
 
     def _rows(self, direction: Direction, runs: Sequence[str], thread: str | None, who: str) -> list[Row]:
         changes = self._host.changes()

@@ -38,6 +38,8 @@ def read_address(url: str, *, allow_http: bool) -> ServerAddress:
         raise BadUsage(f"the address of the server is not valid: {error}") from None
     if found.scheme not in ("http", "https") or not found.host:
         raise BadUsage("the address of a server begins with `https://` or `http://`, and names a host")
+    if found.port is not None and not 0 < found.port < 65_536:
+        raise BadUsage(f"the address of the server is not valid: there is no port {found.port}")
     if found.userinfo or found.query or found.fragment:
         raise BadUsage(
             "the address of a server has no user, no query and no `#`",

@@ -23,6 +23,7 @@ from haft.contracts import (
     grants_from,
     is_batch_id,
 )
+from haft.lazy import regex
 from haft.service.inbox import Reply
 from haft.service.remote.connection import ServerConnection, part
 from haft.service.remote.shapes import reply_from, request_from, waiting_from
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from haft.policy import Waiting
     from haft.service.remote.feed import Feed
 
+_WHOLE_NAME: Final = regex(r"[ar]_[0-9a-f]{24}")
+_SHORTEST_NAME: Final = 8
 _log: Final = logging.getLogger("haft.remote")
 _log.addHandler(logging.NullHandler())
 
@@ -52,9 +55,18 @@ class RemoteApprovals:
     waiting = inbox
 
     async def find(self, name: str) -> list[Waiting]:
-        """The request with this id or of this run, or all that wait in the batch with this id."""
+        """The request whose id, or whose run's id, begins with `name`; or all that wait in the batch with this id."""
         if is_batch_id(name):
             found = [each for each in await self.inbox() if each.shown["batch"] == name]
+            if not found:
+                raise UnknownRequest(name)
+            return found
+        if not _WHOLE_NAME.fullmatch(name):
+            waiting = await self.inbox() if len(name) >= _SHORTEST_NAME else []
+            found = [each for each in waiting if each.id.startswith(name) or each.run.startswith(name)]
+            if len(found) > 1:
+                named = ", ".join(each.id for each in found[:5])
+                raise BadUsage(f"more than one request begins with `{name}`: {named}", hint="give more characters")
             if not found:
                 raise UnknownRequest(name)
             return found

@@ -83,6 +83,8 @@ class RemoteRun:
         self.is_own = is_own
         self._is_heard = not is_own
         """Whether the server has told anything about the run."""
+        self._states = 0
+        """How many statuses the run has had, as far as it is known: what is stored may be older than a stream."""
         self._starting: asyncio.Task[None] | None = None
         self._cancelling: asyncio.Task[bool] | None = None
         self.pauses = False
@@ -149,16 +151,17 @@ class RemoteRun:
             self._begun.set()
             self._context.feed.follow(self.id, self)
 
-    def hear(self, status: Status) -> None:
+    def hear(self, status: Status, states: int = 0) -> None:
+        """The run has this status; it is number `states` of its statuses, if that is known."""
         self._is_heard = True
-        if self._outcome is None:
-            self.status = status
+        if self._outcome is None and states >= self._states:
+            self.status, self._states = status, states
 
     async def refresh(self) -> None:
         """Ask the server how the run is."""
         if not self._ended.is_set():
             record = record_from(await self._context.connection.ask("GET", self._path))
-            self.hear(record.status)
+            self.hear(record.status, len(record.states()))
             if not record.is_open:
                 self.finish(outcome_from(record.outcome))
 
@@ -222,22 +225,19 @@ class RemoteRun:
 
     async def _events(self, *, from_beginning: bool) -> AsyncIterator[Event]:
         await self.wait_for_id()
-        skipped = 0
         if not from_beginning and self._outcome is None:
-            record = record_from(await self._context.connection.ask("GET", self._path))
-            skipped = len(record.states())
-            if not record.is_open:
-                self.finish(outcome_from(record.outcome))
+            await self.refresh()
         if self._outcome is not None:
             for event in _last_events(self._outcome):
                 yield event
             return
         async with contextlib.aclosing(run_events(self._context.connection, self._path, begun=self._begun)) as events:
+            first, seen = 0 if from_beginning else self._states, 0
             async for event in events:
-                skipped -= event.type == "status"
-                if skipped > 0:
+                seen += event.type == "status"
+                if seen < first:
                     continue
-                self.hear(event.status)
+                self.hear(event.status, seen)
                 if event.type == "outcome":
                     self.finish(outcome_from(event.facts["outcome"]))
                 yield event

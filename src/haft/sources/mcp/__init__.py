@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ServerPackages,
         StartTrust,
     )
+    from haft.sources.mcp.remote.addresses import AddressRefused, named_hosts_only
     from haft.sources.mcp.remote.login import LoginPage, LoginResult, log_in
     from haft.sources.mcp.remote.logins import forget_logins, login_secrets
     from haft.sources.mcp.server import McpServer
@@ -28,6 +29,7 @@ else:
     __getattr__ = face(
         __name__,
         {
+            "remote.addresses": "AddressRefused named_hosts_only",
             "remote.login": "LoginPage LoginResult log_in",
             "remote.logins": "forget_logins login_secrets",
             "completions": "Completion CompletionTool",

@@ -7,6 +7,8 @@ import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
 from haft.contracts import BadUsage
 from haft.surfaces.http.api.problems import HttpError, problem
 
@@ -34,8 +36,6 @@ class BehindProxy:
     """An ASGI application around another one."""
 
     def __init__(self, app: App, proxies: Networks) -> None:
-        from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
-
         self._app: Any = ProxyHeadersMiddleware(app, trusted_hosts=[str(each) for each in proxies])  # type: ignore[arg-type]
         self._proxies = proxies
 

@@ -25,6 +25,7 @@ from haft.service import (
     SignInLinks,
     StateHome,
     Tokens,
+    Webhooks,
     check_names,
     default_home,
     is_loopback,
@@ -33,6 +34,7 @@ from haft.service import (
     place_of,
     split_address,
     this_user,
+    webhooks_in,
 )
 from haft.surfaces.http.api.operations.calls import RESUMED
 from haft.surfaces.http.app import application
@@ -42,7 +44,7 @@ from haft.surfaces.http.mcp_routes import mcp_routes
 from haft.surfaces.http.proxy import BehindProxy, check_proxies
 from haft.surfaces.http.rules import SIGN_IN
 from haft.surfaces.http.server import Server
-from haft.surfaces.http.sign_in import SignIn
+from haft.surfaces.http.sign_in.settings import sign_in_for
 from haft.surfaces.http.streams.hub import Hub
 from haft.surfaces.http.tls import tls_context
 
@@ -84,7 +86,8 @@ def serve(options: HttpOptions, make_mcp: MakeMcp) -> int:
     if not is_loopback(host):
         _check_reach(options, host)
     home = StateHome(default_home(os.environ))
-    config = load_config(options.workspace, os.environ, trust_home=home.path)
+    # The configuration of the user alone: no repository says who may enter. There is no file of a workspace there.
+    config = load_config(home.path, os.environ, trust_home=home.path)
     allow_many_connections()
     with listen(host, port) as listening:
         asyncio.run(_serve(options, config, home, listening, names, tls, proxies, make_mcp))
@@ -136,7 +139,7 @@ async def _serve(
         async with contextlib.AsyncExitStack() as stack:
             opening = ServedWorkspaces(named, each_with=lambda each: parts[each.name].service_options)
             workspaces = await stack.enter_async_context(opening)
-            sign_in = SignIn(home, has_tls=has_tls)
+            sign_in = sign_in_for(config, home, has_tls=has_tls)
             stack.callback(sign_in.close)
             server = Server(workspaces, sign_in, home, names, has_tls=has_tls)
             server.resumes = True
@@ -170,7 +173,9 @@ async def _carry(
     serving = asyncio.create_task(carrier.serve([listening]))
     watching = asyncio.create_task(guard.watch())
     asked = asyncio.create_task(ending.asked.wait())
-    _tell(options, server, listening, tls)
+    url = _url_of(server, listening, tls)
+    _tell(options, server, url)
+    telling = asyncio.create_task(_webhooks(config, server, url).run())
     try:
         await asyncio.wait([serving, asked], return_when=asyncio.FIRST_COMPLETED)
         seconds = config.values["server.drain_seconds"]
@@ -183,6 +188,7 @@ async def _carry(
     finally:
         asked.cancel()
         watching.cancel()
+        telling.cancel()
         carrier.should_exit = True
         await serving
         await guard.end_all()
@@ -209,14 +215,22 @@ def _carrier(app: App, tls: ssl.SSLContext | None) -> uvicorn.Server:
     return carrier
 
 
-def _tell(options: HttpOptions, server: Server, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
-    """Say where the server is. Programs that start haft with port 0 read the first line."""
-    scheme = "http" if tls is None else "https"
+def _webhooks(config: Config, server: Server, url: str) -> Webhooks:
+    workspaces = {each.name: each.path for each in server.workspaces}
+    return Webhooks(server.home, webhooks_in(config), workspaces, url=config.values["server.url"] or url)
+
+
+def _url_of(server: Server, listening: socket.socket, tls: ssl.SSLContext | None) -> str:
+    """Where people reach the server, as far as haft knows."""
     place = place_of(listening)
     name = next((each for each in sorted(server.names - LOOPBACK_NAMES)), None)
     if name is not None and not is_loopback(listening.getsockname()[0]):
         place = f"{name}:{place.rpartition(':')[2]}"
-    url = f"{scheme}://{place}"
+    return f"{'http' if tls is None else 'https'}://{place}"
+
+
+def _tell(options: HttpOptions, server: Server, url: str) -> None:
+    """Say where the server is. Programs that start haft with port 0 read the first line."""
     _say(f"haft serves {url}")
     if options.quiet:
         return

@@ -94,10 +94,10 @@ async def serve(workspace: Path, home: Path, *, waits: bool) -> None:
         watching = asyncio.create_task(guard.watch())
         serving = asyncio.create_task(carrier.serve([listening]))
         service = opened.find(workspace.name).service
-        for who, tool, arguments, trial in WAITING if waits else ():
+        for number, (who, tool, arguments, trial) in enumerate(WAITING if waits else (), start=1):
             service.call(tool, arguments, who=who, trial=trial)
-        while waits and len(await service.approvals.waiting()) < len(WAITING):
-            await asyncio.sleep(0.02)
+            while len(await service.approvals.waiting()) < number:  # One after the other: the first waits longest.
+                await asyncio.sleep(0.02)
         print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
         await asyncio.to_thread(sys.stdin.read)
         carrier.should_exit = True

@@ -58,7 +58,9 @@ class CornerShop:
     runs: dict[str, str] = field(default_factory=dict)
 
 
-async def make_corner_shop(place: Path, *, name: str = "corner-shop", works: bool = True) -> CornerShop:
+async def make_corner_shop(
+    place: Path, *, name: str = "corner-shop", works: bool = True, expires_seconds: float = 60
+) -> CornerShop:
     """The workspace `place/NAME` and the state home `place/home`, in which agents have worked for a while; without
     `works`, they have not begun."""
     shop = CornerShop(place / name, place / "home")
@@ -73,7 +75,7 @@ async def make_corner_shop(place: Path, *, name: str = "corner-shop", works: boo
             "subagents.enabled": True,
             "subagents.model": "openai-chat:scripted",
             "subagents.base_url": model.openai_url,
-            "approval.expires_seconds": 60,
+            "approval.expires_seconds": expires_seconds,
         }
         async with ToolService.open(
             shop.workspace, home=shop.home, who=MIRA, installed=False, settings=settings
@@ -131,7 +133,8 @@ async def _work(service: ToolService, shop: CornerShop, model: ScriptedModel) ->
     with open(shop.workspace / total, "a") as file:  # An editor, outside haft.
         file.write("\nexport function isFree(totals: Totals): boolean {\n  return totals.gross === 0;\n}\n")
     await run("cents", CLAUDE, "shell", {"command": "sh scripts/cents.sh src"}, trial=True)
-    prompt = model.task(
+    prompt = "Treat vouchers right in the cart"
+    model.task(
         call("read_file", path=total),
         call(
             "edit_file",
@@ -141,6 +144,7 @@ async def _work(service: ToolService, shop: CornerShop, model: ScriptedModel) ->
         ),
         call("shell", command="sh scripts/test.sh src/views"),
         say("The cart treats vouchers right."),
+        word="vouchers",
     )
     await run("task", CLAUDE, "task", {"prompt": prompt})
     await asyncio.gather(

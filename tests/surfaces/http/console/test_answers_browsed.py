@@ -148,6 +148,30 @@ def test_a_trial_run_is_committed_in_part_by_keyboard_alone(console, page, call,
     assert not (workspace / "dist/old").exists()
 
 
+def test_a_conflict_is_seen_before_an_undo_and_settled_by_keyboard_alone(console, page, call, jonas):
+    path = Path(console.shop.workspace) / "twice.txt"
+    runs = []
+    for content in ("first\n", "second\n"):
+        runs.append(write_file(call, "twice.txt", content))
+        jonas.post(f"/inbox/{waiting(jonas, runs[-1])}/approve", json={}).raise_for_status()
+        has_ended(jonas, runs[-1])
+    page.goto(console.address(f"runs/{runs[0]}"))
+    page.keyboard.press("u")
+    plan = page.get_by_role("region", name="Undo plan")
+    expect(plan).to_contain_text("1 conflict. Nothing has been touched.")
+    expect(plan.locator(".clash")).to_contain_text("twice.txt")
+    expect(plan.get_by_role("button", name="Undo")).to_be_disabled()
+    expect(plan.get_by_role("radio").first).to_be_focused()
+    page.keyboard.press("Space")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(plan).to_contain_text("Armed. Enter confirms, Esc disarms.")
+    assert path.read_text() == "second\n"
+    page.keyboard.press("Enter")
+    expect(page.locator(".run-head")).to_contain_text("undone")
+    assert not path.exists()
+
+
 def test_a_call_is_rejected_with_a_reason_that_the_agent_reads(console, page, call, jonas):
     run = write_file(call, "refused.txt", "no\n")
     shown(page, console, waiting(jonas, run))

@@ -22,7 +22,7 @@ RULES = {
 SERIOUS = ("serious", "critical")
 
 
-@pytest.mark.parametrize("name, width, scheme", sampling.some(ALL, 12, "axe"))
+@pytest.mark.parametrize(("name", "width", "scheme"), sampling.some(ALL, 12, "axe"))
 def test_axe_finds_nothing_serious(console, shop, browse, name, width, scheme):
     axe = npm_programs.axe()
     view = next(each for each in views(shop.runs) if each.name == name)

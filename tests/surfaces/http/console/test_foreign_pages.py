@@ -33,8 +33,9 @@ async ([server, routes]) => {
         if (mode === "no-cors" && !["GET", "POST"].includes(method)) continue;
         try {
           const body = method === "GET" ? undefined : "{}";
-          const answer = await fetch(address, { method, mode, credentials: "include", body, headers: body ? { "content-type": type } : {} });
-          if (answer.type !== "opaque") note(`fetch ${mode}`, path, `${answer.status} ${(await answer.text()).slice(0, 40)}`);
+          const headers = body ? { "content-type": type } : {};
+          const answer = await fetch(address, { method, mode, credentials: "include", body, headers });
+          if (answer.type !== "opaque") note(`fetch ${mode}`, path, `${answer.status} ${await answer.text()}`);
         } catch { /* refused by the browser, because the server did not allow it */ }
         if (method === "GET") break;
       }
@@ -48,7 +49,8 @@ async ([server, routes]) => {
       document.body.append(element);
       setTimeout(() => done("silent"), 1500);
     });
-    const ways = [["img", { src: address }], ["script", { src: address }], ["link", { rel: "stylesheet", href: address }]];
+    const sheet = { rel: "stylesheet", href: address };
+    const ways = [["img", { src: address }], ["script", { src: address }], ["link", sheet]];
     for (const [name, attributes] of ways) {
       if (await loaded(name, attributes) === "loaded") note(name, path, "loaded");
     }

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from haft import Principal
-from haft.service import NEVER_FOR_AGENTS, StateHome, Tokens, announce, clients_alive
+from haft.service import NEVER_FOR_AGENTS, AuditLogFacade, StateHome, Tokens, announce, clients_alive
 from haft.surfaces.http.api.problems import Forbidden
 from haft.surfaces.http.sign_in import SignIn
 
@@ -37,7 +37,9 @@ def asked(sign_in, token, address, method="POST"):
 
 @pytest.fixture
 def sign_in(tmp_path):
-    made = SignIn(StateHome(str(tmp_path)))
+    home = StateHome(str(tmp_path))
+    home.prepare()
+    made = SignIn(home)
     yield made
     made.close()
 
@@ -54,6 +56,12 @@ def test_a_program_of_an_agent_gains_nothing_by_the_token_of_a_person(sign_in, t
             assert not any(found.may(action) for action in NEVER_FOR_AGENTS)
             assert found.principal().kind == "agent"
             assert "`codex`" in Forbidden(found, "answer").message
+            asked(sign_in, token, address)
+            (entry,) = AuditLogFacade(StateHome(str(tmp_path))).entries()
+            assert (entry["type"], entry["who"], entry["command"]) == (
+                *("refuse", "codex"),
+                "a request with the rights of olga",
+            )
             assert asked(sign_in, token, address, "GET").kind == "person"  # Reading approves nothing.
         finally:
             announced.release()

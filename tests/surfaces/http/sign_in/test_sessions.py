@@ -8,7 +8,7 @@ import pytest
 
 from haft import Principal
 from haft.contracts import BadUsage, NeedsPerson
-from haft.service import ALLOWED, Sessions, SignInLinks, StateHome, Tokens, user_name
+from haft.service import ALLOWED, Delivery, Sessions, SignInLinks, StateHome, Tokens, deliveries_of, user_name
 from haft.surfaces.http.sign_in import SignIn
 
 ME = Principal(user_name())
@@ -213,3 +213,17 @@ def test_an_operator_sees_the_sessions_and_ends_one(running):
         assert operator.post(f"/api/v1/sessions/{session['id']}/end").json() == {"ended": session}
         assert rosa.get("/api/v1/me").status_code == 401
         assert operator.post(f"/api/v1/sessions/{session['id']}/end").status_code == 404
+
+
+def test_an_operator_sees_what_webhooks_delivered_and_sends_it_again(running):
+    log = deliveries_of(StateHome(str(running.home)))
+    made = Delivery("msg_" + "0" * 24, "hook", "chat", "run.failed", '{"type": "run.failed"}', time.time())
+    log.add(made)
+    log.keep(made.tried(time.time(), 200, None))
+    with browser(running) as operator:
+        signed_in(operator, new_link(running))
+        (shown,) = operator.get("/api/v1/webhooks/deliveries?state=delivered").json()["deliveries"]
+        assert (shown["id"], shown["webhook"], shown["attempts"][0]["status"]) == (made.id, "chat", 200)
+        assert operator.post(f"/api/v1/webhooks/deliveries/{made.id}/send").json()["state"] == "pending"
+        assert operator.get("/api/v1/webhooks/deliveries?state=delivered").json() == {"deliveries": []}
+        assert operator.post(f"/api/v1/webhooks/deliveries/msg_{'1' * 24}/send").status_code == 404

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
+import ssl
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -161,6 +162,35 @@ class ServerAddresses(AsyncNetworkBackend):
                 words = f"`{name}` has a private address ({_words(found)}), and the server has a public one"
                 raise AddressRefused(words)
         return found
+
+
+class NamedHosts(ServerAddresses):
+    """Opens connections to hosts that the configuration names, such as the receivers of webhooks: to public addresses,
+    or also to private ones, but never to those at which machines keep credentials."""
+
+    def __init__(self, *, may_be_private: bool) -> None:
+        super().__init__("", 0)
+        self._may_be_private = may_be_private
+
+    async def _checked(self, name: str, port: int, seconds: float) -> list[Address]:
+        found = await resolved(name, port, seconds)
+        if any(is_metadata(each) for each in found):
+            raise AddressRefused(f"`{name}` has an address at which machines keep credentials ({_words(found)})")
+        if not self._may_be_private and not all(is_public(each) for each in found):
+            raise AddressRefused(f"`{name}` has a private address ({_words(found)})")
+        return found
+
+
+def named_hosts_only(certificates: ssl.SSLContext, *, may_be_private: bool) -> httpx2.AsyncHTTPTransport:
+    """HTTP to hosts that the configuration names: see `NamedHosts`."""
+    made = httpx2.AsyncHTTPTransport(verify=certificates)
+    made._pool = httpcore2.AsyncConnectionPool(
+        ssl_context=certificates,
+        max_connections=20,
+        keepalive_expiry=5.0,
+        network_backend=NamedHosts(may_be_private=may_be_private),
+    )
+    return made
 
 
 async def resolved(host: str, port: int, seconds: float) -> list[Address]:

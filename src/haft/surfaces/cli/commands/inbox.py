@@ -30,6 +30,7 @@ from haft.surfaces.text.terminal import framed, is_terminal, one_line
 
 if TYPE_CHECKING:
     from haft.service import InboxFacade, Reply, Signer, Waiting
+    from haft.surfaces.cli.commands.inbox_notify import Detail
 
 MOST: Final = 50
 
@@ -42,15 +43,25 @@ MOST: Final = 50
     help="Stay, show each call when it comes, and take answers: a key chooses, Enter confirms. "
     "Without a terminal: print each call once, as a line of JSON.",
 )
+@click.option(
+    "--notify",
+    type=click.Choice(["names", "arguments"]),
+    is_flag=False,
+    flag_value="names",
+    help="With --watch: also show a desktop notification for each new call, with the names of the tool, the caller and "
+    "the workspace. `--notify=arguments`: also with the arguments of the call.",
+)
 @click.pass_obj
-def list_inbox(options: Globals, everywhere: bool, watch: bool) -> None:
+def list_inbox(options: Globals, everywhere: bool, watch: bool, notify: Detail | None) -> None:
     """List the calls in this workspace that wait for a person's answer, and the connections of calls. The oldest comes
     first. haft prints all arguments of each call."""
     from haft.service import to_json
 
     workspace = None if everywhere else os.path.realpath(workspace_of(options))
+    if notify is not None and not watch:
+        raise BadUsage("`--notify` needs `--watch`: without it, haft lists the calls and ends")
     if watch:
-        _watch(options, workspace)
+        _watch(options, workspace, notify)
         return
     with _inbox() as inbox:
         found = [] if inbox is None else inbox.waiting(workspace)
@@ -89,18 +100,20 @@ def _by_batch(found: Sequence[Waiting]) -> list[Waiting]:
     return sorted(found, key=lambda waiting: first[waiting.shown.get("batch") or waiting.id])
 
 
-def _watch(options: Globals, workspace: str | None) -> None:
+def _watch(options: Globals, workspace: str | None, notify: Detail | None) -> None:
     from haft.service import InboxFacade, has_state, to_json
+    from haft.surfaces.cli.commands.inbox_notify import InboxNotifications
     from haft.surfaces.cli.commands.inbox_watch import PAUSE, WatchedInbox, print_as_they_come
 
     tell_what_is_logged(options)
     if not options.quiet:
         say("waiting for calls that need an answer; q or Ctrl-C ends")
+    on_new = None if notify is None else InboxNotifications(notify, os.environ).show
     while not has_state(state_home()):  # No call was ever made.
         time.sleep(PAUSE)
     with contextlib.closing(InboxFacade(state_home())) as inbox:
         if options.json or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-            print_as_they_come(inbox, workspace, to_json)
+            print_as_they_come(inbox, workspace, to_json, on_new)
         require_person("inbox --watch")
         signer = asked_signer(inbox.secret, None)
 
@@ -113,7 +126,7 @@ def _watch(options: Globals, workspace: str | None) -> None:
             require_person("inbox --watch")
             _give_answer(inbox, waiting, options, signer, repeats_call=False, **more, **given)
 
-        WatchedInbox(inbox, workspace, show, answer).run()
+        WatchedInbox(inbox, workspace, show, answer, on_new).run()
 
 
 def _row(waiting: Waiting, now: float) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,23 +33,31 @@ SEVERAL: Final = "\0"
 
 Answer = Callable[["Waiting", dict[str, Any]], None]
 Show = Callable[["Waiting"], None]
+Told = Callable[[Sequence["Waiting"]], None]
 
 
-def print_as_they_come(inbox: InboxFacade, workspace: str | None, document: Callable[[Waiting], Any]) -> None:
-    """Print each request once, as a line of JSON, until the process is interrupted."""
+def print_as_they_come(
+    inbox: InboxFacade, workspace: str | None, document: Callable[[Waiting], Any], on_new: Told | None = None
+) -> None:
+    """Print each request once, as a line of JSON, until the process is interrupted. `on_new` is told of new ones."""
     seen: set[str] = set()
     while True:
-        for waiting in inbox.waiting(workspace):
-            if waiting.id not in seen:
-                seen.add(waiting.id)
-                data(to_json_text(document(waiting)) + "\n")
+        new = [waiting for waiting in inbox.waiting(workspace) if waiting.id not in seen]
+        for waiting in new:
+            seen.add(waiting.id)
+            data(to_json_text(document(waiting)) + "\n")
+        if new and on_new is not None:
+            on_new(new)
         time.sleep(PAUSE)
 
 
 class WatchedInbox:
     """The requests one after the other on a terminal, and the person's answers."""
 
-    def __init__(self, inbox: InboxFacade, workspace: str | None, show: Show, answer: Answer) -> None:
+    def __init__(
+        self, inbox: InboxFacade, workspace: str | None, show: Show, answer: Answer, on_new: Told | None = None
+    ) -> None:
+        self._on_new = on_new
         self._inbox = inbox
         self._workspace = workspace
         self._show = show
@@ -78,6 +86,8 @@ class WatchedInbox:
             self._told |= new
             sys.stderr.write(BELL)
             sys.stderr.flush()
+            if self._on_new is not None:
+                self._on_new([each for each in waiting if each.id in new])
         if self._shown is not None and self._shown.id not in {each.id for each in waiting}:
             say(f"{self._shown.id} needs no answer any more")
             self._shown = self._chosen = None

@@ -124,7 +124,11 @@ def revoke_token(options: Globals, name: str) -> None:
 
 
 @click.command("link", cls=HaftCommand)
-@click.argument("address", help="Where the server listens, as `haft serve http` says, such as http://127.0.0.1:8000.")
+@click.argument(
+    "address",
+    default="http://127.0.0.1:8750",
+    help="Where the server is, as `haft serve http` says. Default: http://127.0.0.1:8750.",
+)
 @click.pass_obj
 def make_link(options: Globals, address: str) -> None:
     """Print a link that signs you in to a running server, as operator. It is good once, and for ten minutes."""

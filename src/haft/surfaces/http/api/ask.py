@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from haft.contracts import UnknownWorkspace
-from haft.surfaces.http.api.problems import Forbidden, HttpError
+from haft.surfaces.http.api.problems import Forbidden
 from haft.surfaces.http.api.table import BY_NAME
 from haft.values import dataclass, replace
 
@@ -57,12 +57,6 @@ class Ask:
         """Raise `Forbidden` if the identity may not do this."""
         if not self.identity.may(action):
             raise Forbidden(self.identity, action)
-
-    def require_everywhere(self, why: str) -> None:
-        """Raise `HttpError` if the identity may enter only some workspaces, or call only some tools. `why` is what
-        reaches further."""
-        if self.identity.workspaces or self.identity.tools:
-            raise HttpError("forbidden", f"{self.identity.name} may not do this: {why}")
 
     async def perform(self, name: str, given: Any = None) -> Any:
         """Perform an operation of the table, with the checks that its route makes. `given` are its parameters, as the

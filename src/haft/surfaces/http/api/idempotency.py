@@ -59,8 +59,8 @@ async def once(
 
 
 def _check_ids(ask: Ask, ids: Sequence[str], count: int) -> None:
-    """Raise an error if a client may not use these ids for its runs. Runs are listed in the order of their ids, so an id
-    must say when it was made."""
+    """Raise an error if a client may not use these ids for its runs. Runs are listed in the order of their ids, so an
+    id must say when it was made."""
     if ask.key is None:
         raise BadUsage(f"a run whose id the client makes needs an `{HEADER}`")
     if len({*ids}) != count:

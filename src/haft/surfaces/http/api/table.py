@@ -603,6 +603,28 @@ _SERVER: Final[tuple[Endpoint, ...]] = (
         "End a session",
         codes=("not-found", "storage-failed"),
     ),
+    Endpoint(
+        "listDeliveries",
+        "GET",
+        "/webhooks/deliveries",
+        "manage-server",
+        people.list_deliveries,
+        p.DeliveriesGiven,
+        p.DeliveryList,
+        "What webhooks delivered, the newest first",
+        links=(Link("sendAgain", {"delivery": "/deliveries/0/id"}),),
+    ),
+    Endpoint(
+        "sendAgain",
+        "POST",
+        "/webhooks/deliveries/{delivery}/send",
+        "manage-server",
+        people.send_again,
+        p.DeliveryGiven,
+        p.Delivery,
+        "Send a message of a webhook again",
+        codes=("not-found", "storage-failed"),
+    ),
 )
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (*_TOOLS, *_CALLS, *_RUNS, *_CHANGES, *_INBOX, *_RULES, *_SERVER)

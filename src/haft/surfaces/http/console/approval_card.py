@@ -1,5 +1,5 @@
 """The card on which a person answers a call: the question, who asks, the command with its parts, the decision part by
-part, the sandbox, what was tried, and how far an approval can reach."""
+part, the sandbox, the changes of a trial run, and how far an approval can reach."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Card:
     is_sandboxed: bool
     diff: ShownDiff | None
     is_edit: bool
-    """Whether the diff is only what the agent wants to write, and was not tried."""
+    """Whether the diff is only what the agent wants to write, without a trial run."""
     output: str | None
     scopes: list[Scope]
     note: str | None
@@ -81,7 +81,7 @@ class Card:
     claim: str | None
     purposes: list[str]
     notices: list[tuple[str, str, str]] = field(default_factory=list)
-    """What the right half says if nothing was tried: a picture, a title and a text each."""
+    """What the right half says without a trial run: a picture, a title and a text each."""
 
     @property
     def is_trial(self) -> bool:
@@ -295,7 +295,7 @@ def _note(form: Mapping[str, Any]) -> str | None:
 
 
 def _notices(form: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """What is known about a call that was not tried."""
+    """What is known about a call without a trial run."""
     if form.get("connection") is not None:
         return [("nonet", *_CONNECTION)]
     if form["sandbox"]["profile"] == "none":
@@ -309,7 +309,7 @@ _CONNECTION: Final = (
     "The call waits at this connection. Undo does not reach the network: it cannot take back what was sent.",
 )
 _IN_PROCESS: Final = (
-    "Nothing was tried.",
+    "There was no trial run.",
     "This tool runs in haft's own process. haft records the files it changes.",
 )
 _NOT_TRIED: Final = (

@@ -73,6 +73,13 @@ def size(count: int) -> str:
     raise AssertionError
 
 
+def sentence(text: str) -> str:
+    """A text of haft as a sentence. Names of programs keep their small letter."""
+    text = text.strip()
+    start = text if text.startswith(("haft", "`")) else f"{text[:1].upper()}{text[1:]}"
+    return start if not start or start.endswith((".", "!", "?")) else f"{start}."
+
+
 def counted(count: int, thing: str, things: str | None = None) -> str:
     """A number of things: `1 file`, `2,140 files`."""
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
@@ -86,6 +93,7 @@ FILTERS: Final = {
     "took": took,
     "left": left,
     "spoken": spoken,
+    "sentence": sentence,
     "size": size,
     "counted": counted,
 }

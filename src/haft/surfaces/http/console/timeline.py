@@ -40,8 +40,8 @@ LEAST_WIDTH: Final = 0.6
 GAP: Final = 0.12
 MOST_SHIFT: Final = 1.0
 """How far a bar may be moved to the right so that calls that followed each other do not look parallel."""
-TEN_PIXELS: Final = 1.0
-"""Ten pixels in percent of a usual plot: labels that do not fit are left out."""
+TEN_PIXELS: Final = 1.3
+"""Ten pixels in percent of a narrow plot: labels that do not fit are left out."""
 SHARED: Final[frozenset[Kind]] = frozenset({"read", "done", "changed", "undone", "rejected", "cancelled"})
 """The kinds whose short bars can be shared. What waits, runs or failed always has a bar of its own."""
 STRENGTH: Final[tuple[Kind, ...]] = ("read", "cancelled", "rejected", "done", "undone", "changed")
@@ -64,6 +64,11 @@ class Bar:
     @property
     def end(self) -> float:
         return self.x + self.width
+
+    @property
+    def start(self) -> float:
+        """Where the bar begins, or the dotted line before it."""
+        return self.x if self.waited_from is None else self.waited_from
 
     @property
     def y(self) -> int:
@@ -218,7 +223,7 @@ class _Drawing:
             bar = self._bar(run)
             for number, row in enumerate(rows):
                 last = row[-1]
-                if bar.x >= last.end + GAP:
+                if bar.start >= last.end + GAP:
                     row.append(bar)
                 elif self._follows(last, run) and _can_shift(bar, last.end + GAP):
                     bar.x = last.end + GAP
@@ -311,7 +316,7 @@ class _Drawing:
 
 def _can_shift(bar: Bar, x: float) -> bool:
     """Whether a bar can begin here instead of where its run began: not far away, and not in the future."""
-    return x - bar.x <= MOST_SHIFT and x + bar.width <= NOW
+    return bar.waited_from is None and x - bar.x <= MOST_SHIFT and x + bar.width <= NOW
 
 
 def _height(bars: Sequence[Bar]) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from haft.surfaces.http.console.call_words import short_id, subject
 from haft.surfaces.http.console.diffs import counts_of
+from haft.surfaces.http.console.figures import sentence
 from haft.values import dataclass
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ class Wait:
         if self.counts is not None:
             inner = text.removeprefix(_TRIED)
             text = f"{inner.removesuffix(')')}. Trial run finished" if inner != text else text
-        start = text if text.startswith(("haft", "`")) else f"{text[:1].upper()}{text[1:]}"
-        return start if start.endswith((".", "!", "?")) else f"{start}."
+        return sentence(text)
 
     @property
     def thread_name(self) -> str:

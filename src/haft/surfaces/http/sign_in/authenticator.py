@@ -47,7 +47,7 @@ class SignIn:
         if found.kind == "agent":
             await self._local.meet(found.name, *client)
         elif scope["method"] not in _READING:
-            agent = await self._local.agent_behind(*client)
+            agent = await self._local.agent_behind(found.name, *client)
             return found if agent is None else found.when_used_by(agent)
         return found
 

@@ -1,5 +1,6 @@
 // The sign-in page: exchanges the token of a link, or one that is typed, for a cookie. The token of a link stands behind
-// `#`, which browsers send to no server, and is taken out of the address at once.
+// `#`, which browsers send to no server, and is taken out of the address at once. Other tokens are not taken from there:
+// a page of somebody else could lead here with a token of its own, and sign a person in as somebody else.
 "use strict";
 
 (() => {
@@ -37,7 +38,7 @@
 
   function takeLink() {
     const token = location.hash.slice(1);
-    if (token) {
+    if (token.startsWith("haftlink_")) {
       history.replaceState(null, "", location.pathname + location.search);
       exchange(token);
     }

@@ -70,19 +70,15 @@ async def list_rules(ask: Ask, _given: Nothing) -> Rules:
 
 async def add_rule(ask: Ask, given: AddRuleGiven) -> RuleChange:
     """Add a rule to the haft.toml of the server's user, or of the workspace. It counts for services that open later."""
-    _require_place(ask, given.place)
     specs = [each.spec for each in ask.service.tools(all=True)]
     rules = _changes(ask)
     in_workspace = given.place == "workspace"
     table = given.rule.model_dump(exclude_none=True)
-    return _changed(
-        await asyncio.to_thread(rules.add, table, specs, in_workspace=in_workspace, is_first=given.first)
-    )
+    return _changed(await asyncio.to_thread(rules.add, table, specs, in_workspace=in_workspace, is_first=given.first))
 
 
 async def remove_rule(ask: Ask, given: RemoveRuleGiven) -> RuleChange:
     """Remove a rule, or a remembered answer."""
-    _require_source(ask, given.source)
     return _changed(await asyncio.to_thread(_changes(ask).remove, given.source))
 
 
@@ -105,10 +101,6 @@ async def show_rule(ask: Ask, given: RuleNamed) -> RuleShown:
 
 async def write_rule(ask: Ask, given: WriteRuleGiven) -> RuleChange:
     """Replace a rule in its file, or add one. It counts for services that open later."""
-    if given.source is None:
-        _require_place(ask, given.place)
-    else:
-        _require_source(ask, given.source)
     rules, table = _changes(ask), _table_of(given.text)
     specs = [each.spec for each in ask.service.tools(all=True)]
     if given.source is not None:
@@ -134,16 +126,6 @@ async def count_decisions(ask: Ask, given: DecisionsGiven) -> DecisionCounts:
             for (file, rule, action), count in counts.most_common()
         ],
     }
-
-
-def _require_place(ask: Ask, place: str) -> None:
-    if place == "user":
-        ask.require_everywhere("a rule of the server's user counts in every workspace")
-
-
-def _require_source(ask: Ask, source: str) -> None:
-    if not source.startswith("remembered:"):
-        ask.require_everywhere("a rule that is written in a file may count in every workspace")
 
 
 def _table_of(text: str) -> dict[str, Any]:

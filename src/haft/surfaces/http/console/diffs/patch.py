@@ -100,7 +100,7 @@ def _read_hunk(file: FilePatch, found: re.Match[str], lines: Iterator[str]) -> N
 
 
 def _read_header(file: FilePatch, line: str) -> bool:
-    """Take in a header of a file. Returns False if the line is none."""
+    """Read a header of a file. Returns False if the line is none."""
     name, _, rest = line.partition(" ")
     if line.startswith(("--- ", "+++ ", "similarity index ", "index ", "\\ ")):
         return True

@@ -6,10 +6,11 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
-if TYPE_CHECKING:
-    from pygments.lexer import Lexer
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_for_filename
+from pygments.util import ClassNotFound
 
 Colour = Literal["k", "s", "n", "f", "c", ""]
 Piece = tuple[Colour, str]
@@ -42,9 +43,6 @@ def coloured(lines: Sequence[str], path: str) -> list[list[Piece]]:
 
 @functools.lru_cache(maxsize=64)
 def _lexer(name: str) -> Lexer | None:
-    from pygments.lexers import get_lexer_for_filename
-    from pygments.util import ClassNotFound
-
     try:
         return get_lexer_for_filename(name, stripnl=False, ensurenl=False)
     except ClassNotFound:

@@ -113,7 +113,7 @@ async def show_all(request: PageRequest) -> View:
 
 
 def _entries(edits: Sequence[Mapping[str, Any]]) -> list[Entry]:
-    found = []
+    found: list[Entry] = []
     for number, edit in enumerate(edits):
         run = None if edit["run"] is None else run_facts(edit["run"])
         if run is None and edit["state"] is None:
@@ -216,7 +216,8 @@ def _summary(entries: Sequence[Entry], *, is_whole: bool) -> str:
     if not entries:
         return ""
     first = entries[-1].at
-    since = "" if first is None else f" since {day(first) if when(first) != clock(first) else 'today'}"
+    is_today = first is not None and when(first) == clock(first)
+    since = "" if first is None else " today" if is_today else f" since {day(first)}"
     words = f"changed by {counted(runs, 'run')}{since}" + ("" if is_whole else ", the last ones are shown")
     times = {0: "", 1: ", once outside haft", 2: ", twice outside haft"}
     return words + times.get(outside, f", {outside} times outside haft")
@@ -261,7 +262,7 @@ def _groups(lines: Sequence[Mapping[str, Any]], path: str, tools: Mapping[str, s
     """Neighbouring lines of one origin, with their code in colours."""
     shown = lines[:MOST_LINES]
     html = [_html(pieces) for pieces in coloured([line["text"] for line in shown], path)]
-    found = []
+    found: list[Entry] = []
     for origin, group in itertools.groupby(zip(shown, html, strict=True), key=lambda pair: _origin(pair[0])):
         members = list(group)
         run, source = origin

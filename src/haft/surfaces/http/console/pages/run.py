@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from haft.contracts import HaftError, UnknownRun
 from haft.surfaces.http.console import reading
+from haft.surfaces.http.console.attachments import shown_content
 from haft.surfaces.http.console.diffs import shown_diff
 from haft.surfaces.http.console.page import Page, PageRequest, View
 from haft.surfaces.http.console.run_facts import RunFacts
@@ -50,6 +51,7 @@ async def show(asked: PageRequest) -> View:
         "shows_arguments": len(run.whole["arguments"]) > 1 or len(run.subject) > LONGEST_SUBJECT,
         "conflicts": {each["path"] for each in changes["conflicts"]},
         "output": await reading.output(ask, run.id, most),
+        "content": shown_content(run.whole["outcome"]["content"]),
         "steps": steps(run, now),
         "meters": meters(run, now),
         "limits": plain_limits(run),

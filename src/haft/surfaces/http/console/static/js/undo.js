@@ -1,5 +1,5 @@
 // The undo plan: U opens it in place. Nothing happens before it is armed and confirmed.
-import { $, $$, say, whenShown } from "./dom.js";
+import { $, $$, say, startShown, whenShown } from "./dom.js";
 import { inWorkspace, send } from "./api.js";
 import { onKey } from "./keys.js";
 import { refresh } from "./live.js";
@@ -19,7 +19,7 @@ async function open(link) {
   $("[data-plan-place]").replaceChildren(document.importNode(plan, true));
   history.replaceState(null, "", address);
   link.setAttribute("aria-expanded", "true");
-  start($("[data-plan]"));
+  startShown();
   const first = $(".ways input", document) ?? $("[data-undo-arm]") ?? $("#plan-title");
   first.focus();
 }
