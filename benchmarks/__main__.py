@@ -20,6 +20,7 @@ from benchmarks.mcp import PLACE as MCP_PLACE
 from benchmarks.mcp import rows as over_mcp
 from benchmarks.measure import Row, in_turns, in_turns_blocking, print_table
 from benchmarks.subagents import rows as subagents
+from benchmarks.telemetry import rows as telemetry
 from benchmarks.templates import rows as templates
 from benchmarks.testing import rows as testing
 from benchmarks.toolbox import rows as toolbox
@@ -280,6 +281,8 @@ async def main() -> int:
         rows += of_templates
     with tempfile.TemporaryDirectory() as scratch:
         rows += await kept_answers(scratch)
+    with tempfile.TemporaryDirectory() as scratch:
+        rows += await telemetry(scratch)
     with tempfile.TemporaryDirectory() as scratch:
         of_testing, tested = testing(scratch)
         rows += of_testing

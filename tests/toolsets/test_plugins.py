@@ -2,17 +2,19 @@
 
 import asyncio
 import functools
+import hashlib
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from haft import ToolService
+from haft import Principal, ToolService
 from haft.config.files import workspace_config
 from haft.config.trust_store import trust
-from haft.contracts import MARK, Exit
+from haft.contracts import MARK, BadConfig, Exit
 from haft.sandbox import Sandbox
 from haft.surfaces.text.requests import call_lines
 
@@ -277,6 +279,91 @@ async def test_a_secret_of_the_configuration_is_masked_in_all_that_a_plugin_says
     assert "hunter2" not in json.dumps(events) and "0123456789-literal" not in json.dumps(events)
     held = b"".join(path.read_bytes() for path in places.state.rglob("*") if path.is_file())
     assert b"hunter2" not in held and b"0123456789-literal" not in held
+
+
+TOKENS = """
+[config]
+token = "Bearer ${secret:TOKEN}"
+[[secrets.TOKEN]]
+env = "TOKEN_OF_ANN"
+users = ["ann"]
+[[secrets.TOKEN]]
+command = ["sh", "-c", "echo the-token-of-$HAFT_SECRET_USER"]
+users = ["bob"]
+[[secrets.TOKEN]]
+file = "FILE"
+users = ["carla"]
+[[secrets.TOKEN]]
+env = "TOO_SHORT"
+users = ["dora"]
+"""
+
+
+@in_a_loop
+async def test_a_secret_is_that_of_the_person_who_calls_and_is_masked_everywhere(places, monkeypatch):
+    monkeypatch.setenv("TOKEN_OF_ANN", "the-token-of-ann")
+    monkeypatch.setenv("TOO_SHORT", "short")
+    (places.workspace.parent / "token").write_text("the-token-of-carla\n")
+    places.own(TOKENS.replace("FILE", str(places.workspace.parent / "token")))
+    seen = places.workspace / "seen"
+    run = 'echo "$AGENT_TOOL_CONFIG_TOKEN"; printf %s "$AGENT_TOOL_CONFIG_TOKEN" | sha256sum > seen'
+    preview = "echo $AGENT_TOOL_CONFIG_TOKEN"
+    settings = places.plugins(
+        shows=script("shows", run=run, config_keys=["token"], preview=preview), other=script("other", run="env")
+    )
+    agent = Principal("claude-code", kind="agent", on_behalf="ann")
+    async with places.open(settings=settings) as service:
+        for who, value in (
+            (Principal("ann"), "ann"),
+            (Principal("bob"), "bob"),
+            (Principal("carla"), "carla"),
+            (agent, "ann"),
+        ):
+            outcome = await service.call("shows", who=who)
+            assert outcome.output == f"Bearer {MARK}\n", outcome.error
+            digest = hashlib.sha256(f"Bearer the-token-of-{value}".encode()).hexdigest()
+            assert seen.read_text().split()[0] == digest
+            seen.unlink()
+        assert "the-token" not in f"{places.asked}", "nobody has approved the call yet"
+        refused = await service.call("shows", who="eve")
+        assert refused.error.code == "bad-config" and "there is no secret `TOKEN` for eve" in refused.error.message
+        refused = await service.call("shows", who="dora")
+        assert "too short" in refused.error.message and "short" not in refused.error.message.replace("too short", "")
+        told = await service.call("shows", who="eve", config={"token": "${secret:TOKEN}"})
+        assert "the-token" not in told.output
+        assert "the-token" not in (await service.call("other", who="ann")).output
+    held = b"".join(path.read_bytes() for path in places.state.rglob("*") if path.is_file())
+    assert b"the-token-of" not in held
+
+
+@in_a_loop
+async def test_in_a_shared_workspace_an_agent_that_acts_for_nobody_gets_no_secret(places):
+    places.own('[config]\ntoken = "${secret:TOKEN}"\n[secrets.TOKEN]\ncommand = ["echo", "the-token-of-all"]\n')
+    settings = places.plugins(shows=script("shows", run=SHOW, config_keys=["token"]))
+    async with places.open(settings=settings, is_shared=True) as service:
+        outcome = await service.call("shows", who=Principal("claude-code", kind="agent"))
+        assert "acts for no person" in outcome.error.message
+        assert (await service.call("shows", who="ann")).output == f"AGENT_TOOL_CONFIG_TOKEN={MARK}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('[providers.x]\ncommand = "x"\nenv = {T = "${secret:T}"}\n', "only `[config]` may contain"),
+        (
+            '[[templates.instances]]\nname = "t"\ntemplate = "/t"\nuser_params = {k = "${secret:T}"}\n',
+            "only `[config]`",
+        ),
+        ('[secrets.T]\nenv = "A"\nfile = "/b"\n', "exactly one of"),
+        ('[secrets.T]\nfile = "relative"\n', "absolute path"),
+        ('[secrets.T]\ncommand = "echo"\n', "a list of texts"),
+        ('[secrets.T]\nenv = "A"\nuser = ["ann"]\n', "exactly one of"),
+    ],
+)
+def test_where_secrets_may_stand_and_come_from(places, text, why):
+    places.own(text)
+    with pytest.raises(BadConfig, match=re.escape(why)):
+        places.open()
 
 
 @in_a_loop

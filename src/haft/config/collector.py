@@ -21,7 +21,7 @@ from haft.config.renamed_settings import current_name
 from haft.config.rule_sets import RuleSet
 from haft.config.settings import BY_NAME, RENAMED, SETTINGS, WHY_NOT, Setting
 from haft.config.values import MISSING_VARIABLES, UNUSABLE
-from haft.contracts import BadConfig, texts_in
+from haft.contracts import BadConfig, secret_names, texts_in
 from haft.values import dataclass
 
 if TYPE_CHECKING:
@@ -77,6 +77,12 @@ class SettingsCollector:
         self.files.append(file.path)
         for name, written in file.settings():
             written = self._with_places(written, file)
+            if name != "config" and (needed := secret_names(written)):
+                place = f"${{secret:{needed[0]}}}"
+                raise BadConfig(
+                    f"{file.where(place)}: `{name}` contains `{place}`, which only `[config]` may contain",
+                    hint="haft fills it in for one call of a bash plugin; a process of all callers cannot have it",
+                )
             if name == "providers":
                 self.filled.update(filled_secrets(written, self._env))
                 self.add(name, _checked(BY_NAME[name], written, file.path), file.path)

@@ -19,7 +19,17 @@ from haft.config.narrowing import Ignored
 from haft.config.placeholders import MissingVariable
 from haft.config.rule_sets import RuleSet
 from haft.config.settings import ChangesEngine, SandboxMode
-from haft.contracts import BadConfig, HaftError, Isolation, Limits, Network, Secrets, named_secrets, texts_in
+from haft.contracts import (
+    BadConfig,
+    HaftError,
+    Isolation,
+    Limits,
+    Network,
+    Secrets,
+    named_secrets,
+    secret_names,
+    texts_in,
+)
 from haft.policy import Enablement, Feature, NameList
 from haft.values import dataclass, field, replace
 
@@ -74,7 +84,8 @@ class Config:
         in_providers = (value for value in named_secrets(self.values["providers"]) if "${" not in value)
         tables = [self.values["config"]]
         tables += (one.get("user_params", {}) for one in self.values["templates.instances"])
-        return Secrets((*self.filled, *in_providers, *(value for table in tables for value in named_secrets(table))))
+        in_tables = (value for table in tables for value in named_secrets(table) if not secret_names(value))
+        return Secrets((*self.filled, *in_providers, *in_tables))
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:

@@ -19,6 +19,7 @@ from haft.config.values import (
     rule_list,
     seconds,
     seconds_by_tool,
+    secret_sources,
     separator,
     separators,
     served_workspaces,
@@ -624,6 +625,16 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "any",
     ),
     Setting("config", {}, table, "Values that plugins and tools can read by name.", "trusted", variable=False),
+    Setting(
+        "secrets",
+        {},
+        secret_sources,
+        "Where the values of `${secret:NAME}` come from: a table `[secrets.NAME]` with one of `env` (a variable of the "
+        "host), `file` and `command` (a program and its arguments, whose stdout counts), or a list of such tables. "
+        "`users` names the people for whom a table counts. Only `[config]` may contain `${secret:NAME}`.",
+        "trusted",
+        variable=False,
+    ),
     Setting(
         "toolbox.paths",
         [],

@@ -186,6 +186,28 @@ def tables(value: Any) -> dict[str, Any]:
     return dict(value)
 
 
+def secret_sources(value: Any) -> dict[str, Any]:
+    """Check the sources of secrets, and return them."""
+    for name, given in table(value).items():
+        for one in given if isinstance(given, list) else [given]:
+            _check_source(name, one)
+    return dict(value)
+
+
+def _check_source(name: str, one: Any) -> None:
+    kinds = {"env", "file", "command"} & one.keys() if isinstance(one, dict) else set()
+    if len(kinds) != 1 or one.keys() - kinds - {"users"}:
+        raise ValueError(f"needs exactly one of `env`, `file` and `command` for `{name}`, and perhaps `users`")
+    source, users = one[next(iter(kinds))], one.get("users", [])
+    words = source if "command" in one else [source]
+    if not (isinstance(words, list) and words and all(_is_text(word) and word for word in words)):
+        raise ValueError(f"needs a text for `{name}`, or for `command` a list of texts")
+    if "file" in one and not source.startswith(("/", "~/")):
+        raise ValueError(f"needs an absolute path as the `file` of `{name}`")
+    if not (isinstance(users, list) and all(map(_is_text, users))):
+        raise ValueError(f"needs a list of names as the `users` of `{name}`")
+
+
 def served_workspaces(value: Any) -> list[dict[str, Any]]:
     """Check a list of the workspaces of a server, and return it."""
     if not isinstance(value, list | tuple):

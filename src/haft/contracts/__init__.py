@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     )
     from haft.contracts.outcome import NO_LIMITS, OUTCOME_FIELDS, UNAUDITED_FIELDS, Outcome
     from haft.contracts.passed_variables import ALWAYS_PASSED, EVALUATED_VARIABLES, NETWORK_VARIABLES, PROXY_VARIABLES
+    from haft.contracts.personal_secrets import needing_secrets, secret_names, with_secrets
     from haft.contracts.ports import (
         Command,
         Definitions,
@@ -225,6 +226,7 @@ else:
             ),
             "outcome": "UNAUDITED_FIELDS NO_LIMITS OUTCOME_FIELDS Outcome",
             "passed_variables": "EVALUATED_VARIABLES ALWAYS_PASSED NETWORK_VARIABLES PROXY_VARIABLES",
+            "personal_secrets": "needing_secrets secret_names with_secrets",
             "ports": (
                 "DescribeLauncher Command Definitions EndedChild Environment Environments Exit Launcher "
                 "LayeredSession Mount OutputSink WrittenFile Session SessionLauncher Stream Terminal ToolContext "

@@ -114,6 +114,7 @@ from haft.pipeline.stages import (
     Validate,
 )
 from haft.pipeline.stages.approve import PinFirstUse, SaveApproval
+from haft.pipeline.stages.prepare import SecretsOf
 from haft.pipeline.stages.review import ApplyApproved
 from haft.pipeline.untrusted_calls import UntrustedCalls
 from haft.policy import PolicyQuery
@@ -195,6 +196,8 @@ class Dependencies:
     """The name of the person who makes a call, or for whom an agent makes it; None if nobody stands behind it."""
     four_eyes: bool
     """Whether nobody may approve calls of their own."""
+    secrets_of: SecretsOf
+    """The values of `${secret:…}` for the person who makes a call."""
     is_shared: bool = False
     """Whether several people use the workspace, who do not see each other's `/tmp`."""
     conditions: Conditions = NO_CONDITIONS
@@ -344,7 +347,7 @@ def stages(dependencies: Dependencies, live: Mapping[RunId, Run], untrusted: Unt
             Admission(dependencies.limits.max_concurrent, dependencies.limits.max_concurrent_per_user),
             dependencies.waiting_line,
         ),
-        Prepare(context),
+        Prepare(context, dependencies.secrets_of),
         Transact(
             dependencies.engine_selector,
             dependencies.workspace,

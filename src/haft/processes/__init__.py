@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from haft.lazy import face
 
 if TYPE_CHECKING:
-    from haft.processes.blocking import BlockingExit, run_blocking
+    from haft.processes.blocking import BlockingExit, read_output, run_blocking
     from haft.processes.egress import Egress, EgressCall
     from haft.processes.handle import Starter
     from haft.processes.helper import Helper, start_spare
@@ -19,7 +19,7 @@ else:
     __getattr__ = face(
         __name__,
         {
-            "blocking": "BlockingExit run_blocking",
+            "blocking": "BlockingExit read_output run_blocking",
             "egress": "Egress EgressCall",
             "handle": "Starter",
             "helper": "Helper start_spare",

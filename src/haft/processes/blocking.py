@@ -1,5 +1,6 @@
-"""Runs a short program of haft's own outside of any call, and blocks until it has ended. `testing` uses it to make git
-repositories. It has no sandbox, so it must never run anything that a tool or a scenario chose."""
+"""Runs a short program outside of any call, and blocks until it has ended. `testing` uses it to make git repositories,
+and `service` to show notifications and to read secrets. It has no sandbox, so it must never run anything that a tool or
+a scenario chose."""
 
 from __future__ import annotations
 
@@ -34,3 +35,24 @@ def run_blocking(argv: Sequence[str], *, cwd: str, env: Mapping[str, str], secon
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(f"`{argv[0]}` did not end in {seconds:g} seconds") from error
     return BlockingExit(ended.returncode, ended.stderr.decode("utf-8", "replace"))
+
+
+def read_output(argv: Sequence[str], *, env: Mapping[str, str], seconds: float) -> bytes:
+    """The stdout of a program that a trusted configuration names, such as a password manager. Its stderr is dropped,
+    because it may quote a secret. Raises `OSError` if the program cannot be started, does not end in time, or fails."""
+    try:
+        ended = subprocess.run(
+            list(argv),
+            cwd="/",
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(f"`{argv[0]}` did not end in {seconds:g} seconds") from error
+    if ended.returncode != 0:
+        raise OSError(f"`{argv[0]}` ended with the status {ended.returncode}")
+    return ended.stdout

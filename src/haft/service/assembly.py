@@ -45,6 +45,7 @@ from haft.sandbox import Sandbox, check_apart, safe_path
 from haft.schedule import Locks, WaitingLine
 from haft.service.answers import Answers
 from haft.service.approval_secret import AnswerChecks, ApprovalSecret
+from haft.service.personal_secrets import PersonalSecrets
 from haft.service.principals import from_text, this_user, user_name
 from haft.service.recovery import recover_into
 from haft.service.telemetry.choice import make_traces, wants_traces
@@ -296,6 +297,7 @@ class Host:
             apply_approved=apply_approved,
             person_behind=self.person_behind,
             four_eyes=self.config.four_eyes,
+            secrets_of=self._secrets_of,
             is_shared=self._is_shared,
             conditions=self.conditions,
             watcher=self._watch_runs(trail.redactor),
@@ -408,6 +410,14 @@ class Host:
             caller = self.pipeline.within()
         principal = self.principal if caller is None else caller.call.principal
         return principal.acting(who or None, thread) if who or thread else principal
+
+    async def _secrets_of(self, names: Sequence[str], principal: Principal) -> Mapping[str, str]:
+        person = self.person_behind(principal)
+        if person is None:
+            raise BadConfig(f"{principal.who} acts for no person, so it gets no secret: {', '.join(names)}")
+        found = await PersonalSecrets(self.config.values["secrets"], self.environ).values(names, person)
+        self.trail.redactor.learn(found.values())
+        return found
 
     def person_behind(self, principal: Principal) -> str | None:
         """The name of the person who acts, or for whom an agent acts; None if nobody is known to stand behind the

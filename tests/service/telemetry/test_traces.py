@@ -154,7 +154,7 @@ def test_content_leaves_only_if_configured_and_masked(tmp_path, collector):
     assert b"hunter2hunter2" not in b"".join(collector.bodies)
 
 
-def test_a_collector_that_is_gone_or_never_answers_costs_no_call(tmp_path):
+def test_a_collector_that_is_gone_or_never_answers_costs_no_call(tmp_path, caplog):
     async def calls(endpoint):
         settings = {"telemetry.endpoint": endpoint}
         async with opened(tmp_path, settings=settings, tools=[add]) as service:
@@ -165,6 +165,8 @@ def test_a_collector_that_is_gone_or_never_answers_costs_no_call(tmp_path):
         asyncio.run(calls(f"http://127.0.0.1:{silent.getsockname()[1]}"))
         gone = silent.getsockname()[1]
     asyncio.run(calls(f"http://127.0.0.1:{gone}"))
+    ours = [record for record in caplog.records if "traces cannot be sent" in record.message]
+    assert ours and all(record.name == "haft" for record in caplog.records), caplog.text
 
 
 def test_the_standard_variables_turn_traces_on_and_the_setting_off(tmp_path, collector, monkeypatch):

@@ -271,3 +271,22 @@ def test_each_failure_is_told_at_least_once_although_servers_are_killed_all_the_
     for each in receiver.received:
         ids.setdefault(each["event"]["data"]["run"], set()).add(each["headers"]["webhook-id"])
     assert set(ids) == set(made) and all(len(found) == 1 for found in ids.values())
+
+
+def test_another_log_in_the_place_of_the_old_one_is_not_told_as_news(place, receiver):
+    async def go():
+        async with opened(place) as service, telling(place / "home", place / "workspace", hook(receiver)):
+            await started(place)
+            await failing(service)
+            await settled(place, 1)
+        cursor = place / "home/webhooks/cursor"
+        seq, _ = json.loads(cursor.read_text())
+        cursor.write_text(json.dumps([seq, "0" * 64]))
+        async with opened(place) as service:
+            await failing(service)
+        async with telling(place / "home", place / "workspace", hook(receiver)):
+            while json.loads(cursor.read_text())[1] == "0" * 64:
+                await asyncio.sleep(0.02)
+
+    asyncio.run(go())
+    assert len(receiver.received) == 1

@@ -62,6 +62,20 @@ def test_a_call_that_waits_is_approved_by_a_person_and_undone(client, operator, 
     assert (running.workspace / "b.txt").read_text() == "b\n"
 
 
+def test_pages_of_runs_miss_nothing_and_repeat_nothing_while_runs_begin(client):
+    def page(**query):
+        found = client.get(f"{W}/runs", params={"limit": 2, "tool": "list_directory", **query}).json()
+        return [run["id"] for run in found["runs"]], found["next"]
+
+    runs = [call(client, "list_directory", args={"path": "."})["run"] for _ in range(5)]
+    first, cursor = page()
+    call(client, "list_directory", args={"path": "."})
+    second, cursor = page(cursor=cursor)
+    third, end = page(cursor=cursor)
+    assert [*first, *second, *third] == runs[::-1] and end is None
+    assert page(who="nobody") == ([], None)
+
+
 def test_a_batch_runs_in_the_order_of_its_calls(client):
     calls = [{"tool": "read_file", "args": {"path": "a.txt"}, "id": "one"}, {"tool": "list_directory", "args": {}}]
     assert client.post(f"{W}/batch-plans", json={"calls": calls}).json()["groups"]

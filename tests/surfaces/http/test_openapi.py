@@ -17,6 +17,7 @@ from schemathesis.specs.openapi import checks
 
 import sampling
 from haft import tool
+from haft.service import Delivery, StateHome, deliveries_of
 from haft.surfaces.http.api.openapi import document
 from haft.surfaces.http.api.table import ENDPOINTS
 
@@ -172,6 +173,9 @@ def test_every_operation_reaches_success(running, schema, token):
     with httpx.Client(base_url=running.url, trust_env=False) as browser:
         assert browser.post("/sign-in/session", json={"token": token}).status_code == 200
     walk("endSession", session=walk("listSessions")["sessions"][0]["id"])
+    message = Delivery("msg_" + "0" * 24, "w", "pager", "call.waits", "{}", 1.0)
+    deliveries_of(StateHome(str(running.home))).add(message)
+    walk("sendAgain", delivery=walk("listDeliveries")["deliveries"][0]["id"])
     walk("verifyAudit", body={})
     for suffix in ("", "Here"):
         walk(f"listAudit{suffix}")

@@ -2,8 +2,8 @@
 with a child span for each thing that it waited for, and for the commit of its changes. Calls that a call made are its
 children.
 
-The only module that imports OpenTelemetry. Spans wait in a bounded queue, and a thread sends them: a collector that is
-slow or gone costs spans, never a call.
+Only this module and `quiet_exporter` import OpenTelemetry. Spans wait in a bounded queue, and a thread sends them: a
+collector that is slow or gone costs spans, never a call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Final
 
 from opentelemetry import context as contexts
 from opentelemetry import trace
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -28,6 +27,7 @@ from haft.contracts import Outcome, RunId, Trace
 from haft.pipeline import Run
 from haft.service.telemetry.choice import Destination
 from haft.service.telemetry.content import content_of
+from haft.service.telemetry.quiet_exporter import QuietExporter
 from haft.version import __version__
 
 SHORTEST_WAIT: Final = 0.001
@@ -55,7 +55,7 @@ class Traces:
         self._with_content = with_content
         self._spans: dict[RunId, Span] = {}
         """The spans of the calls that have not ended."""
-        self._exporter: OTLPSpanExporter | None = None
+        self._exporter: QuietExporter | None = None
         self._provider: TracerProvider | None = None
         provider: trace.TracerProvider
         if destination == "program":
@@ -65,7 +65,7 @@ class Traces:
             name = own.get("service.name")
             is_named = isinstance(name, str) and not name.startswith("unknown_service")
             resource = Resource({**own, "service.name": name if is_named else "haft"})
-            self._exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces" if endpoint else None)
+            self._exporter = QuietExporter(f"{endpoint.rstrip('/')}/v1/traces" if endpoint else None)
             # It must not register itself for the end of the process: there, it would wait for the collector.
             self._provider = provider = TracerProvider(
                 resource=resource, shutdown_on_exit=False, id_generator=_GivenTraceIds()
@@ -114,7 +114,7 @@ class Traces:
         sending.start()
         sending.join(FLUSH_SECONDS)
         if sending.is_alive():
-            self._exporter.shutdown()  # type: ignore[no-untyped-call]  # its parent class has types
+            self._exporter.shutdown()
 
     def _parent_of(self, run: Run) -> Span:
         """The span to which the span of a new call belongs: the caller's run, or a span that its tool has begun below

@@ -65,15 +65,13 @@ class Occurrences:
                 if not isinstance(seq, int) or not isinstance(hash_, str):
                     continue
                 newest = newest or (seq, hash_)
-                if self._cursor is None or seq < self._cursor[0]:
+                if self._cursor is None or seq < self._cursor[0]:  # Nothing is new, or this is another, shorter log.
                     break
                 if seq == self._cursor[0]:
                     if hash_ != self._cursor[1]:  # Another log: what is in it happened before.
                         found = []
                     break
                 found += self._of_entry(entry)
-        if newest is not None and self._cursor is not None and newest[0] < self._cursor[0]:
-            found = []
         return found[::-1], newest
 
     def take(self, newest: tuple[int, str] | None) -> None:

@@ -54,7 +54,7 @@ class Webhooks:
         self._redactor = Redactor(secret_values(os.environ))
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._told: set[str] = set()
-        """The deliveries of requests that wait: their files are not looked for again."""
+        """The requests that wait and have deliveries: their files are not looked for again."""
 
     async def run(self) -> None:
         """Tell the receivers what happens, until this is cancelled."""
@@ -90,15 +90,15 @@ class Webhooks:
     def _look(self, occurrences: Occurrences) -> list[Delivery]:
         """Store what is to be sent, and return it."""
         happened, newest = occurrences.new()
-        waiting = [each for each in occurrences.waiting() if each.subject not in self._told]
+        waiting = occurrences.waiting()
         room = MOST_PENDING - len(self._deliveries.pending())
-        for each in (*waiting, *happened):
+        for each in (*(each for each in waiting if each.subject not in self._told), *happened):
             for webhook in self._webhooks.values():
                 if each.event in webhook.events:
                     room -= self._add(webhook, each, has_room=room > 0)
         # Only now: if this process is killed before, the next one finds the same again, and adds nothing twice.
         occurrences.take(newest)
-        self._told = {*(each.subject for each in waiting), *self._told}
+        self._told = {each.subject for each in waiting}
         return self._deliveries.pending()
 
     def _add(self, webhook: Webhook, occurrence: Occurrence, *, has_room: bool) -> bool:

@@ -20,6 +20,7 @@ from haft.contracts import (
     ToolFailed,
     ToolName,
     ToolSpec,
+    needing_secrets,
 )
 from haft.sources.amp_toolbox.start_command import readable_paths
 from haft.sources.bash_plugin.arguments import check_words, settings_of, with_defaults, words_of
@@ -57,6 +58,11 @@ class BashPluginTool:
     @property
     def secrets(self) -> Secrets:
         return self.policy.secrets
+
+    @property
+    def secret_config(self) -> Mapping[str, Any]:
+        """The settings of this tool that contain secrets of the person who makes a call."""
+        return needing_secrets(self.policy.config, self.known["configKeys"]) if self.file.takes_config else {}
 
     async def preprocess(self, arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         """Fill in defaults before anything is checked, and refuse arguments that cannot be passed."""

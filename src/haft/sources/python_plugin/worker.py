@@ -26,6 +26,7 @@ from haft.contracts import (
     Stream,
     ToolContext,
     ToolResult,
+    needing_secrets,
 )
 from haft.sources.bash_plugin.tool import Policy
 from haft.sources.python.frames import END, PART, STDERR, FrameReader, new_marker
@@ -49,6 +50,8 @@ def request_of(
 ) -> bytes:
     """The first line that a worker reads. With `describe`, the worker only describes the tools. With `once`, it carries
     out one call and ends."""
+    why = "it is a secret of the caller, and all callers share the process of a Python plugin: use a bash plugin"
+    personal = dict.fromkeys(needing_secrets(policy.config, policy.config), why)
     request = {
         "marker": marker.hex(),
         "path_of_host": search_path(),
@@ -56,8 +59,8 @@ def request_of(
         "folder": entry.folder,
         "class": entry.class_name,
         "functions": entry.is_functions,
-        "config": to_json(dict(policy.config)),
-        "unset": dict(policy.unset),
+        "config": to_json({name: value for name, value in policy.config.items() if name not in personal}),
+        "unset": {**policy.unset, **personal},
         "root": root,
         "describe": describe,
         "once": once,

@@ -88,9 +88,8 @@ class SqliteRuns(RunStore):
 
     def select(self, wanted: Filter) -> list[str]:
         exact = dict(wanted.exact())
-        if exact.keys() & _RARER:
-            exact["+workspace"] = exact.pop("workspace", None)  # The plus keeps the database from using this index.
-        exact = {name: value for name, value in exact.items() if value is not None}
+        if "workspace" in exact and exact.keys() & _RARER:
+            exact["+workspace"] = exact.pop("workspace")  # The plus keeps the database from using this index.
         conditions = [f"{name} = ?" for name in exact]
         values: list[Any] = [*exact.values()]
         if wanted.key is not None:

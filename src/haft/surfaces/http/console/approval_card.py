@@ -14,6 +14,8 @@ from haft.surfaces.text.json_text import to_json_text
 from haft.values import dataclass, field
 
 _DANGER: Final = re.compile(r"\(([a-z]+(?:-[a-z]+)+)\)")
+_ONLY_READS: Final = re.compile(r"^`[^`]+` only reads")
+"""The part itself stands beside the reason, so its program is not named again."""
 _BY_RULE: Final = {"allow": "allowed by a rule", "ask": "a rule asks", "try": "a rule wants a trial run"}
 _STRICTNESS: Final = {"reject": 0, "ask": 1, "delegate": 2, "try": 3, "allow": 4}
 _SHOWN_AS_DIFF: Final = ("old_string", "new_string", "content", "edits")
@@ -163,6 +165,7 @@ def _explained(part: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
     reason, source = part["reason"], part.get("source")
     if part.get("rule") is not None and reason.startswith("the rule says"):
         reason = _BY_RULE.get(part["action"], reason)
+    reason = _ONLY_READS.sub("only reads", reason)
     found = _DANGER.search(reason)
     if found is None:
         return reason, source, None

@@ -79,6 +79,8 @@ class Bar:
 class Drawn:
     """A bar as the template draws it."""
 
+    key: str
+    """The first of its runs: a live page finds the bar again by it."""
     address: str
     name: str
     kind: Kind
@@ -186,10 +188,12 @@ class _Drawing:
 
         def rank(thread: str) -> tuple[bool, float]:
             of_thread = [run for (name, _), found in groups.items() if name == thread for run in found]
-            return any(run.is_open for run in of_thread), max(run.ended or self.now for run in of_thread)
+            # Lanes with open runs stay in one order: a live page must not change it with each event.
+            is_open = any(run.is_open for run in of_thread)
+            return not is_open, of_thread[0].began if is_open else -max(run.ended or self.now for run in of_thread)
 
         lanes = []
-        for thread in sorted({thread for thread, _ in groups}, key=rank, reverse=True):
+        for thread in sorted(dict.fromkeys(thread for thread, _ in groups), key=rank):
             own = groups.get((thread, None), [])
             children = [(tasks[parent], found) for (name, parent), found in groups.items() if name == thread and parent]
             if own:
@@ -290,6 +294,7 @@ class _Drawing:
     def _one(self, bar: Bar) -> Drawn:
         run = bar.runs[0]
         drawn = Drawn(
+            run.id,
             self._address(bar),
             run.sentence(self.now, clock, took) if len(bar.runs) == 1 else _many(bar.runs),
             bar.kind,

@@ -31,7 +31,9 @@ def coloured(lines: Sequence[str], path: str) -> list[list[Piece]]:
         for number, piece in enumerate(text.split("\n")):
             if number:
                 found.append([])
-            if piece:
+            if piece and found[-1] and found[-1][-1][0] == colour:
+                found[-1][-1] = (colour, found[-1][-1][1] + piece)
+            elif piece:
                 found[-1].append((colour, piece))
     found = found[: len(lines)]
     # Lexers may drop or change characters, such as a carriage return. Then the text counts, and not its colours.

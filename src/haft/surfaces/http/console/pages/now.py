@@ -13,6 +13,8 @@ from haft.surfaces.http.console.waits import wait_of
 USUAL_RANGE: Final = "15m"
 MOST_DRAWN: Final = 2000
 """How many runs the timeline shows at most: the newest."""
+LONG: Final = 900
+"""For how many seconds before the time that is shown runs are looked at, because they may have ended in it."""
 MOST_LANES: Final = 14
 ALL_LANES: Final = 1000
 LISTED: Final = 12
@@ -26,7 +28,8 @@ async def show(asked: PageRequest) -> View:
     chosen = chosen if chosen in RANGES else USUAL_RANGE
     waiting = await reading.requests(ask)
     since = now - span_of(chosen, now)
-    found = await reading.runs(ask, MOST_DRAWN, since=since)
+    found = await reading.runs(ask, MOST_DRAWN, since=since - LONG)
+    found = [run for run in found if (run.ended or now) >= since]
     known = {run.id for run in found}
     # What began before the time that is shown, and still goes on, is shown too.
     found += [run for run in await reading.runs(ask, 200, open=True) if run.id not in known]

@@ -3,7 +3,7 @@
 //
 // Nothing moves under the finger: while the pointer or the focus is inside a list, its rows stay in their order. Rows
 // that would come or go wait until it leaves.
-import { startShown } from "./dom.js";
+import { announce, startShown } from "./dom.js";
 
 // What the person changed on this page, and the server does not know.
 const KEPT = new Set(["open", "tabindex", "aria-pressed", "aria-expanded"]);
@@ -25,7 +25,17 @@ export function patchPage(next) {
     icon.setAttribute("href", nextIcon.getAttribute("href"));
   }
   startShown();
+  tellWaits();
   return waits;
+}
+
+// A screen reader hears that another call waits, wherever it reads.
+let waiting = Number(document.querySelector("[data-waits]")?.dataset.waits ?? 0);
+function tellWaits() {
+  const pill = document.querySelector("[data-waits]");
+  const now = Number(pill?.dataset.waits ?? 0);
+  if (now > waiting) announce(pill.textContent.trim());
+  waiting = now;
 }
 
 export function patch(element, other) {

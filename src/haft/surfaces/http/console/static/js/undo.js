@@ -144,6 +144,13 @@ async function act(button, verb, words) {
   await refresh();
 }
 
+// The opener is a link that looks like a button, so Space presses it too.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== " " || event.repeat || !event.target.matches?.("[data-undo]")) return;
+  event.preventDefault();
+  event.target.click();
+});
+
 onKey((key, _event, typing) => {
   const opener = $("[data-undo]");
   if (typing || key !== "u" || !opener) return false;
