@@ -262,7 +262,7 @@ def _groups(lines: Sequence[Mapping[str, Any]], path: str, tools: Mapping[str, s
     """Neighbouring lines of one origin, with their code in colours."""
     shown = lines[:MOST_LINES]
     html = [_html(pieces) for pieces in coloured([line["text"] for line in shown], path)]
-    found: list[Entry] = []
+    found: list[dict[str, Any]] = []
     for origin, group in itertools.groupby(zip(shown, html, strict=True), key=lambda pair: _origin(pair[0])):
         members = list(group)
         run, source = origin
