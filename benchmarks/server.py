@@ -14,6 +14,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from haft.service import Role
 
 IDLE, STALLED, WATCHING = 1000, 10, 200
 OF_ONE = 90
@@ -91,11 +95,14 @@ class Client:
         length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
         return await self.reader.readexactly(length)
 
-    async def listen(self, path: str) -> None:
-        """Begin a stream, up to its headers."""
-        self.send("GET", path)
-        head = await self.reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200"), head
+
+async def streaming(port: int, token: str, path: str) -> Client:
+    """A client that reads a stream, of which it has the headers."""
+    client = await Client(port, token).open()
+    client.send("GET", path)
+    head = await client.reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200"), head
+    return client
 
 
 def p99(times: Sequence[float]) -> float:
@@ -137,22 +144,20 @@ async def per_second(clients: Sequence[Client], path: str, body: object) -> floa
     return count / SECONDS
 
 
-async def measure(port: int, pid: int, tokens: Sequence[str], peer: int) -> None:
-    caller = await Client(port, tokens[-1]).open()
+async def measure(port: int, pid: int, tokens: Sequence[str], readers: Sequence[str], peer: int) -> None:
+    caller = await Client(port, readers[-1]).open()
     await timed_calls(caller)
     before = await timed_calls(caller)
 
     memory = memory_of(pid)
-    idle = [await Client(port, tokens[n // OF_ONE]).open() for n in range(IDLE)]
-    for client in idle:
-        await client.listen(f"{W}/events")
-    caller = await Client(port, tokens[-1]).open()  # The server has ended the first connection, which was idle.
+    idle = [await streaming(port, tokens[n // OF_ONE], f"{W}/events") for n in range(IDLE)]
+    caller = await Client(port, readers[-1]).open()  # The server has ended the first connection, which was idle.
     run = json.loads(
         await caller.post(f"{W}/calls", {"tool": "talk", "args": {"seconds": 600, "often": 0.001}, "wait": 0})
     )
     grown = memory_of(pid) - memory
     print(f"{IDLE} idle streams: {grown / IDLE / 1024:.1f} kB a stream")
-    stalled = [await Client(port, tokens[-1]).open(limit=1024) for _ in range(STALLED)]
+    stalled = [await Client(port, readers[-1]).open(limit=1024) for _ in range(STALLED)]
     for client in stalled:
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
         client.send("GET", f"{W}/runs/{run['run']}/events")
@@ -166,13 +171,12 @@ async def measure(port: int, pid: int, tokens: Sequence[str], peer: int) -> None
         client.writer.transport.abort()
     await caller.post(f"{W}/runs/{run['run']}/cancel")
     await asyncio.sleep(1)
-    caller = await Client(port, tokens[-1]).open()
+    caller = await Client(port, readers[-1]).open()
 
     said = {"tool": "talk", "args": {"seconds": 60, "often": 0.002}, "wait": 0}
     run = json.loads(await caller.post(f"{W}/calls", said))
-    watching = [await Client(port, tokens[n // OF_ONE]).open() for n in range(WATCHING)]
-    for client in watching:
-        await client.listen(f"{W}/runs/{run['run']}/events")
+    events = f"{W}/runs/{run['run']}/events"
+    watching = [await streaming(port, readers[n // OF_ONE], events) for n in range(WATCHING)]
     await asyncio.sleep(0.5)
     start, cpu, got = time.monotonic(), cpu_of(pid), 0
 
@@ -189,13 +193,13 @@ async def measure(port: int, pid: int, tokens: Sequence[str], peer: int) -> None
     )
     for client in watching:
         client.writer.transport.abort()
-    caller = await Client(port, tokens[-1]).open()
+    caller = await Client(port, readers[-1]).open()
     await caller.post(f"{W}/runs/{run['run']}/cancel")
 
     async def clients(port: int, token: str = "") -> list[Client]:
         return [await Client(port, token).open() for _ in range(CONNECTIONS)]
 
-    ours, theirs = await clients(port, tokens[1]), await clients(peer)
+    ours, theirs = await clients(port, readers[0]), await clients(peer)
     rounds = [(await per_second(ours, f"{W}/calls", ADD), await per_second(theirs, "/mcp", ADD_MCP)) for _ in range(3)]
     haft, fastmcp = sorted(rounds)[1]
     print(
@@ -212,11 +216,14 @@ def main() -> None:
         home = os.path.join(place, "home")
         os.mkdir(workspace := os.path.join(place, "workspace"))
         environment = {**os.environ, "HAFT_HOME": home, "XDG_CONFIG_HOME": place}
-        roles = ["caller"]
         kept = Tokens(StateHome(home))
-        tokens = [
-            kept.add(f"t{n}", Principal("bench"), kind="person", roles=roles)[1] for n in range(IDLE // OF_ONE + 1)
-        ]
+
+        def token(name: str, *roles: Role) -> str:
+            return kept.add(name, Principal("bench"), kind="person", roles=roles)[1]
+
+        # Callers do not see the runs of others, so that nothing happens on their streams. Readers see all runs.
+        idle = [token(f"idle{n}", "caller") for n in range(IDLE // OF_ONE + 1)]
+        reading = [token(f"reader{n}", "caller", "reader") for n in range(WATCHING // OF_ONE + 1)]
         words = [sys.executable, "-c", HAFT, workspace]
         with subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True, cwd=workspace) as server:
             try:
@@ -226,7 +233,7 @@ def main() -> None:
                 with subprocess.Popen([sys.executable, "-c", PEER, str(peer_port)], cwd=workspace) as peer:
                     try:
                         wait_for(peer_port)
-                        asyncio.run(measure(port, server.pid, tokens, peer_port))
+                        asyncio.run(measure(port, server.pid, idle, reading, peer_port))
                     finally:
                         peer.terminate()
             finally:
