@@ -6,13 +6,15 @@ The convention, visible in every page:
   prints.
 - A `python example` block is a file of `examples/frameworks` to the letter, without its docstring. tests/adapters runs
   it.
+- A `python server` block is a complete program for the service of a server. tests/service/contract runs it with a
+  server of its own.
 - A `python await` block awaits at the top level. It is `docs/examples/first_call.py` to the letter, and run there.
 - A `console` block is a terminal: lines that begin with `$ ` are typed into bash, the others are what appears. `…`
   stands for anything. A line that ends with a question of haft shows what is typed after it.
 - A block whose first line, after a `#!` line, is a comment with a file name is saved under that
   name, in the page's workspace; `toml` and `yaml` blocks are only saved.
 - A `sh` block is for the checkout itself: it holds `make` commands, and each must be a target of the Makefile.
-- `text` and `json` blocks are only looked at.
+- `text`, `json` and `ini` blocks are only looked at.
 """
 
 from __future__ import annotations

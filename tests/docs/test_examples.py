@@ -11,7 +11,8 @@ from doc_terminal import matches, play
 
 from warm import Warm
 
-LANGUAGES = {"python", "python await", "python example", "output", "console", "toml", "sh", "text", "json", "yaml"}
+PROGRAMS = {"python", "python await", "python example", "python server"}
+LANGUAGES = PROGRAMS | {"output", "console", "toml", "sh", "text", "json", "yaml", "ini"}
 SHOWN = {"python", "console"}
 
 

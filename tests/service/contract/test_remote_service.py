@@ -2,8 +2,12 @@
 
 import asyncio
 import contextlib
+import os
+import re
 import ssl
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from contract_services import Loop, Server
@@ -441,3 +445,27 @@ def test_grants_travel(server):
             assert RunId(service.call("add", {"a": 1, "b": 1}, grants={"env": ["CI"]}).id)
 
     run(main)
+
+
+GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "remote.md"
+
+
+def test_the_programs_of_the_guide_run(tmp_path):
+    allowed = {"permissions": [{"tool": "shell", "action": "allow"}]}
+    with Server(tmp_path, settings=allowed) as found:
+        (tmp_path / "workspace" / "Makefile").write_text("test:\n\techo tested | tee report.txt\n")
+        (tmp_path / "workspace" / "README.md").write_text("read me\n")
+        token = found.token()
+        programs = re.findall(r"^```python server\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+        own = (("https://tools.example:8750", found.url), ("/w/web", "/w/default"), ("haft_…", token))
+        said = []
+        for program in programs:
+            for shown, real in own:
+                program = program.replace(shown, real)
+            command, environ = [sys.executable, "-c", program], os.environ | {"HAFT_TOKEN": token}
+            ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60)
+            assert (ended.returncode, ended.stderr) == (0, "")
+            said.append(ended.stdout)
+        assert "done ['report.txt']" in said[0]
+        assert said[1] == "read me\n\n"
+        assert not (tmp_path / "workspace" / "report.txt").exists()
