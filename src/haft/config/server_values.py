@@ -6,11 +6,13 @@ from __future__ import annotations
 import base64
 import contextlib
 from collections.abc import Mapping
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final
 
 from haft.config.values import table, text, texts, truth
 from haft.contracts import near_miss
+
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 WEBHOOK_EVENTS: Final = ("request.waiting", "request.answered", "run.failed", "run.undone")
@@ -57,7 +59,7 @@ def _webhook(given: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"needs `{name}` in each table")
     url, secret = text(given["url"]), text(given["secret"])
     private = truth(given.get("private", False))
-    parts = urlsplit(url)
+    parts = _split(url)
     if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and private)):
         raise ValueError("`url` must begin with https://; with `private = true` it may begin with http://")
     if len(secret) < _SHORTEST_SECRET:
@@ -98,6 +100,12 @@ def known_only(given: Mapping[str, Any], known: tuple[str, ...]) -> None:
 
 def safe_address(address: str, name: str) -> None:
     """Raise `ValueError` if others could read or change what is sent to an address."""
-    parts = urlsplit(address)
+    parts = _split(address)
     if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)):
         raise ValueError(f"`{name}` must begin with https://, or be http:// on this machine, and not be {address!r}")
+
+
+def _split(address: str) -> SplitResult:
+    from urllib.parse import urlsplit  # Every command loads this module, and few have an address to split.
+
+    return urlsplit(address)

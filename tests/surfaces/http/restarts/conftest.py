@@ -69,7 +69,7 @@ def forge(tmp_path_factory):
     program = str(Path(__file__).with_name("server.py"))
     environment = {
         **os.environ,
-        "HAFT_SERVER_DRAIN_SECONDS": "3",
+        "HAFT_SERVER_DRAIN_SECONDS": "8",
         "XDG_CONFIG_HOME": str(tmp_path_factory.mktemp("config")),
     }
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from haft.contracts import HaftError
+from haft.service import DesktopNotifier
 from haft.surfaces.cli.screen.printing import warn
 from haft.surfaces.text.json_text import to_json_text
 from haft.surfaces.text.terminal import one_line
 
 if TYPE_CHECKING:
-    from haft.service import DesktopNotifier, Waiting
+    from haft.service import Waiting
 
 Detail = Literal["names", "arguments"]
 MOST_SINGLE: Final = 3
@@ -24,8 +25,6 @@ class InboxNotifications:
     """Notifications about new requests. If the desktop shows none, one line says so, and nothing else happens."""
 
     def __init__(self, detail: Detail, environ: Mapping[str, str]) -> None:
-        from haft.service import DesktopNotifier
-
         self._has_arguments = detail == "arguments"
         self._notifier: DesktopNotifier | None = None
         try:

@@ -13,6 +13,7 @@ from haft.contracts import HaftError
 from haft.surfaces.http.api.ask import Ask
 from haft.surfaces.http.api.endpoint import PREFIX
 from haft.surfaces.http.api.idempotency import HEADER, key_in
+from haft.surfaces.http.api.openapi import document
 from haft.surfaces.http.api.problems import HttpError, InvalidRequest, problem
 from haft.surfaces.http.api.table import ENDPOINTS
 from haft.surfaces.http.asgi import IDENTITY, TRACE
@@ -34,8 +35,6 @@ def routes(server: Server) -> list[BaseRoute]:
 
 
 async def _document(_request: Request) -> Response:
-    from haft.surfaces.http.api.openapi import document
-
     return Response(orjson.dumps(document()), media_type="application/json")
 
 
