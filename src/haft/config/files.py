@@ -104,7 +104,9 @@ def read_config(path: str) -> bytes:
 def _flattened(tables: dict[str, Any], path: str, *, takes_loose: bool) -> Iterator[tuple[str, Any]]:
     """Yield the name and value of every setting. With `takes_loose`, a plain value at the top level that is no setting
     is taken as a value for plugins, as if it were in the table `config`."""
-    sections = {name.split(".")[0] for name in (*BY_NAME, *RENAMED, *SYNONYMS)}
+    known = (*BY_NAME, *RENAMED, *SYNONYMS)
+    sections = {name.split(".")[0] for name in known}
+    single = [name for name in known if "." not in name]
     written: dict[str, str] = {}
     loose = {
         name: value
@@ -112,7 +114,7 @@ def _flattened(tables: dict[str, Any], path: str, *, takes_loose: bool) -> Itera
         if takes_loose
         and isinstance(value, str | int | float | bool)
         and name not in sections
-        and near_miss(name, sections) is None
+        and near_miss(name, single) is None
     }
     if loose and isinstance(tables.get("config", {}), dict):
         tables = {name: value for name, value in tables.items() if name not in loose}

@@ -517,16 +517,17 @@ class ToolService:
         *,
         cwd: str = ".",
         thread: str | None = None,
+        who: str | Principal | None = None,
         subagent: bool = False,
     ) -> Explanation:
-        """The decision about a call, and the steps that lead to it. Calls no tool, and runs no program that a rule lets
-        decide. With `subagent`, rules for sub-agents count; but the rights of a type of sub-agent do not."""
+        """The decision about a call of `who`, and the steps that lead to it. Calls no tool, and runs no program that a
+        rule lets decide. With `subagent`, rules for sub-agents count; but the rights of a type of sub-agent do not."""
         self._host.running()
         await self._host.disk.renew(name)
         spec = self.catalogue.get(name, thread or self.thread).spec
         confined = await self._is_confined(spec)
         given = await self.policy_arguments(name, arguments or {}, thread=thread)
-
+        caller = self._host.acting(who, thread)
         return self._host.policy_engine.explain(
             PolicyQuery(
                 spec,
@@ -535,8 +536,8 @@ class ToolService:
                 thread=thread or self.thread,
                 subagent=subagent,
                 confined=confined,
-                who=self.principal.who,
-                on_behalf=self._host.person_behind(self.principal),
+                who=caller.who,
+                on_behalf=self._host.person_behind(caller),
             )
         )
 

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from playwright.sync_api import expect
 from views import SCHEMES, WIDTHS, open_view, views
 
 import npm_programs
@@ -30,6 +31,7 @@ def test_axe_finds_nothing_serious(console, shop, browse, name, width, scheme):
     more = {} if view.is_signed_in else {"cookies": []}
     page = browse(width=width, height=WIDTHS[width], scheme=scheme, bypass_csp=True, reduced_motion="reduce", **more)
     open_view(page, console, view)
+    expect(page.locator(".guarding")).to_have_count(0)  # The answers of a new card are faded, and count only later.
     page.evaluate(axe)
     found = page.evaluate("rules => axe.run(document, rules)", RULES)["violations"]
     told = [

@@ -143,13 +143,14 @@ def operator(console):
 def test_a_page_of_others_reads_nothing_and_changes_nothing(console, shop, browse, elsewhere, operator, host):
     before = state(console, operator)
     page = browse()
-    seen = []
-    page.on("response", lambda answer: seen.append((answer.request.method, answer.url, answer.status)))
+    tried, seen = set(), []
+    page.on("request", lambda request: tried.add(request.url.removeprefix(console.url)))
+    page.on("response", lambda answer: seen.append((answer.url, answer.status)))
     page.goto(f"http://{host}:{elsewhere}/")
     assert page.evaluate(ATTACK, [console.url, routes(shop)]) == []
-    answers = [(method, url, status) for method, url, status in seen if url.startswith(console.url)]
-    assert len(answers) > len(ENDPOINTS)
-    assert {status for _method, _url, status in answers} <= {401, 403, 404, 405}
+    assert {path for _method, path in routes(shop)} <= tried
+    # The browser shows a page of others only few of the answers: their headers forbid it to use them.
+    assert {status for url, status in seen if url.startswith(console.url)} <= {401, 403, 404, 405}
     assert state(console, operator) == before
 
 

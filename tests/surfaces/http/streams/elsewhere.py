@@ -16,7 +16,7 @@ from haft.service import ToolService
 async def main(workspace: str, home: str, script: str) -> None:
     async with ToolService.open(workspace, home=home, tools=[talk], installed=False) as service:
         run = service.call("talk", {"steps": json.loads(script)}, who=Principal("ann"))
-        while not await service.runs.find(limit=1, before=f"{run.id}\0"):
+        while run.id not in [each.id for each in await service.runs.find(limit=10)]:
             await asyncio.sleep(0.01)
         print(run.id, flush=True)
         await run

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 async def test_call(ask: Ask, given: TestGiven) -> Decision:
     """The decision about a call, without making it."""
     find_tool(ask, given.tool)
-    thread = None if given.thread is None else ask.identity.principal(given.thread).thread
+    caller = ask.identity.principal(given.thread)
     found = await ask.service.permissions_test(
-        given.tool, given.args, cwd=given.cwd, thread=thread, subagent=given.subagent
+        given.tool, given.args, cwd=given.cwd, thread=caller.thread, who=caller, subagent=given.subagent
     )
     shape = found.decision.to_json()
     kept = {name: shape[name] for name in ("action", "layer", "rule", "source", "reason", "parts")}
