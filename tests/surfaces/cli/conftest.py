@@ -64,9 +64,11 @@ class Haft:
         return self.warm.begin(words, self.workspace, self.env)
 
     def ask(self, *words: str) -> tuple[Begun, str]:
-        """The same, of a call that waits for a person: with the name of its question."""
+        """The same, of a call that waits for a person: with the name of its question, once others can answer it."""
         begun = self.begin(*words)
-        return begun, begun.until_said(rb"waiting for approval: haft approve (\S+)")[1].decode()
+        name = begun.until_said(rb"waiting for approval: haft approve (\S+)")[1].decode()
+        until(lambda: name in self("inbox", "--json").out)
+        return begun, name
 
     def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
         """Start the program from nothing."""
