@@ -133,7 +133,7 @@ def state(console, client):
     )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def operator(console):
     with console.client("watches.the.attack") as client:
         yield client
